@@ -60,9 +60,3 @@ def test_what_the_page_cannot_compute_is_the_servers(shown, chosen):
     assert finger.key == ""
     finger.asked = "tail-1d/spline"
     assert finger.weights == ""
-
-
-def test_one_of_several_places_leaves_it_to_the_server():
-    panel = DensityPanel(State(), prefix="second-")
-    panel.open()
-    assert panel.panel.select(LivePage) == []

@@ -20,7 +20,7 @@ from amci_core.models import Problem, Variable
 
 
 def pictured(found):
-    view = DensityView(found, prefix="shown-")
+    view = DensityView(found)
     view.show(found)
     return view.panel
 
@@ -46,7 +46,7 @@ def test_on_the_line_without_theta(new):
     ratio = np.log(np.maximum(g, 1e-300)) - stats.norm(0.7, 1).logpdf(x)
     assert found.divergence == pytest.approx(np.trapezoid(g * ratio, x), abs=1e-3)
     shown = pictured(found)
-    np.testing.assert_array_equal(column(shown, "shown-densities", "target"), found.target)
+    np.testing.assert_array_equal(column(shown, "densities", "target"), found.target)
     low, high = found.extent
     assert low < -1.5
     assert high > 2.5
@@ -71,7 +71,7 @@ def test_in_the_plane_with_both_signs(new):
     assert set(found.columns) >= {"target_minus", "q1_minus", "x₁", "x₂"}
     picture_of = pictured(found)
     for name in ("target", "target_minus", "posterior", "q1", "q1_minus", "q2"):
-        assert len(column(picture_of, f"shown-plane-{name}-data", "xs")) > 0, name
+        assert len(column(picture_of, f"plane-{name}-data", "xs")) > 0, name
 
 
 def test_beyond_by_weighted_draws_with_their_effective_number(new):
@@ -92,7 +92,7 @@ def test_beyond_by_weighted_draws_with_their_effective_number(new):
     assert found.divergence == pytest.approx(exact, abs=0.1)
     assert 100 < found.effective["g"] < 1536
     assert f"{found.effective['g']:.0f} for g" in found.remark
-    assert len(column(pictured(found), "shown-marginal", "target"))
+    assert len(column(pictured(found), "marginal", "target"))
 
 
 def test_what_the_draws_cannot_judge_is_not_shown(new):

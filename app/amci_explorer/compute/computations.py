@@ -2,7 +2,7 @@ r"""Everything that can be computed for a problem, beside densities."""
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "MAP_SIZES", "REUSE_GRID", "Computations", "computations_of"]
+__all__ = ["BUDGETS", "Computations", "computations_of"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ import amci_core as amci
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.runs import Estimators
-from amci_core.flows import HistoryEntry, Proposals
+from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
 from amci_core.parallel import Stream
@@ -54,11 +54,6 @@ class Computations:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-
-    @cached_property
-    def snapshots(self) -> tuple[HistoryEntry, ...]:
-        """The training film, read when it is first asked for."""
-        return registry.history(self.problem.name)
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
@@ -99,8 +94,9 @@ class Computations:
 
     def proposals(self, settings: Settings) -> Proposals:
         """The proposals chosen, or those of a frame of the film."""
-        if settings.snapshot is not None and self.snapshots:
-            return self.snapshots[min(settings.snapshot, len(self.snapshots) - 1)].proposals
+        film = registry.history(self.problem.name)
+        if settings.snapshot is not None and film:
+            return film[min(settings.snapshot, len(film) - 1)].proposals
         return registry.proposals(self.problem.name, settings.variant, settings.revision)
 
     def reference(self, settings: Settings) -> ReferenceValue | None:

@@ -8,7 +8,7 @@ interpreter's lock, and keep a server from answering.
 
 from __future__ import annotations
 
-__all__ = ["DASK", "SECONDS", "WORKERS", "Cluster", "Result", "Runner", "Unreachable", "runner"]
+__all__ = ["SECONDS", "Result", "Unreachable", "runner"]
 
 import asyncio
 import logging

@@ -7,7 +7,7 @@ server: then it removes the folder as well.
 
 from __future__ import annotations
 
-__all__ = ["MINUTES", "NAME", "TrainingRequest", "TrainingSession", "check_name"]
+__all__ = ["MINUTES", "TrainingRequest", "TrainingSession", "check_name"]
 
 import asyncio
 import json

@@ -2,7 +2,7 @@ r"""The draws at one case: every card that shows a figure of them takes it from 
 
 from __future__ import annotations
 
-__all__ = ["LEAST_DRAWS", "CaseDraws", "shown_estimators"]
+__all__ = ["CaseDraws", "shown_estimators"]
 
 from typing import Any
 

@@ -2,7 +2,7 @@ r"""What the draws at one point say: the verdict, each term's weights, the way t
 
 from __future__ import annotations
 
-__all__ = ["Along", "Answer", "Diagnosis", "TermWeights", "diagnosis"]
+__all__ = ["Answer", "Diagnosis", "TermWeights", "diagnosis"]
 
 import math
 from dataclasses import dataclass

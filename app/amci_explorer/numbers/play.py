@@ -2,7 +2,7 @@ r"""Draws one by one, with the estimates that grow from them: computed once, the
 
 from __future__ import annotations
 
-__all__ = ["MOST", "Lane", "Playback", "playback"]
+__all__ = ["MOST", "Playback", "playback"]
 
 import math
 from dataclasses import dataclass

@@ -7,7 +7,6 @@ __all__ = [
     "FEWEST",
     "LEAST",
     "NAMES",
-    "WANTED",
     "Weighted",
     "densest",
     "ends_of_f",

@@ -2,7 +2,7 @@ r"""Where amortization works: the quality of the proposals over a plane of (y, t
 
 from __future__ import annotations
 
-__all__ = ["Layer", "amortization_map", "layer_of"]
+__all__ = ["amortization_map"]
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

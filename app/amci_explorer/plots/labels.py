@@ -2,7 +2,7 @@ r"""Names beside the ends of curves: never on one another, never cut."""
 
 from __future__ import annotations
 
-__all__ = ["LABEL_HEIGHT", "apart", "end_labels", "width_of"]
+__all__ = ["apart", "end_labels", "width_of"]
 
 from collections.abc import Sequence
 from typing import Any

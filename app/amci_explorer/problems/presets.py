@@ -4,8 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "ANYWHERE",
-    "LABELS",
-    "PRESETS",
     "Preset",
     "about_mu",
     "coordinate_names",

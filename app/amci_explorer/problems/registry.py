@@ -19,7 +19,6 @@ __all__ = [
     "OWN",
     "add_variant",
     "command_name",
-    "hand_in",
     "history",
     "in_a_line",
     "load_file",
@@ -244,6 +243,7 @@ def command_name(name: str) -> str:
     return _FILES.get(name, name)
 
 
+@cache
 def history(name: str) -> tuple[HistoryEntry, ...]:
     """The checkpoints of the default proposals' training; empty if none are stored."""
     return () if name in OWN or split(name)[1] else amci.load_history(name)

@@ -6,7 +6,7 @@ at; a newer one may do without it.
 
 from __future__ import annotations
 
-__all__ = ["HANDLE", "Clickable", "frozen", "start_busy_timer", "sweep_soon", "transform", "wrap"]
+__all__ = ["HANDLE", "frozen", "start_busy_timer", "sweep_soon", "transform", "wrap"]
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -38,18 +38,6 @@ def transform(handler: Any, kind: Any) -> None:
     """
     if kind not in map(type, handler._transforms):
         handler._transforms.append(kind(handler.request))
-
-
-class Clickable(pn.pane.Bokeh):
-    """A figure in the page that answers clicks still when it comes back.
-
-    Panel 1.9.4, "A Bokeh pane that is shown again has lost its figure's event callbacks".
-    """
-
-    def _cleanup(self, root: Any = None) -> None:
-        kept = self.object._event_callbacks
-        super()._cleanup(root)
-        self.object._event_callbacks = kept
 
 
 def start_busy_timer() -> None:

@@ -6,7 +6,7 @@ before the server starts, with plain `panel serve` by the first visit.
 
 from __future__ import annotations
 
-__all__ = ["ROUTES", "policy"]
+__all__ = ["ROUTES"]
 
 import asyncio
 import logging

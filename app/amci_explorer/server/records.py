@@ -2,7 +2,7 @@ r"""What the log holds: lines that end, and not too many, whatever a visitor sen
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_RECORD", "MOST_RECORDS", "Short"]
+__all__ = ["Short"]
 
 import logging
 import traceback

@@ -2,7 +2,7 @@ r"""Serves the page: `python -m amci_explorer.server.serve --port 5006 --address
 
 from __future__ import annotations
 
-__all__ = ["DASHBOARD", "main", "origins", "serve_command"]
+__all__ = ["DASHBOARD", "main", "serve_command"]
 
 import argparse
 import logging

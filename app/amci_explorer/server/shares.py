@@ -8,7 +8,7 @@ nothing from a class that has opened the page.
 
 from __future__ import annotations
 
-__all__ = ["COOKIE", "MESSAGES", "PAGES", "Rate", "Shares", "browser_named", "new_cookie"]
+__all__ = ["COOKIE", "MESSAGES", "PAGES", "browser_named", "new_cookie"]
 
 import secrets
 import time

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = [
     "FIELDS",
-    "Field",
     "OneOf",
     "OutOfBounds",
     "brief",

@@ -2,7 +2,7 @@ r"""The tour: steps that set the page's state, light up a part of it and ask a q
 
 from __future__ import annotations
 
-__all__ = ["Step", "Tour", "TourError", "read_tour", "tour"]
+__all__ = ["Step", "Tour", "TourError", "tour"]
 
 import os
 import tomllib

@@ -2,7 +2,7 @@ r"""The folder of the page without a server: the page's facts, its pictures and 
 
 from __future__ import annotations
 
-__all__ = ["MARK", "write"]
+__all__ = ["write"]
 
 import json
 import re

@@ -2,7 +2,7 @@ r"""Widgets that change the state and follow it: of its fields, and of the case'
 
 from __future__ import annotations
 
-__all__ = ["LEVEL", "CaseControls", "bound", "flag", "sliding", "tie"]
+__all__ = ["CaseControls", "bound", "flag", "sliding", "tie"]
 
 import math
 from collections.abc import Callable, Sequence

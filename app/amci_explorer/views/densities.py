@@ -55,28 +55,25 @@ class DensityView:
         found: Densities of that kind.
         logarithmic: Whether densities over a line have a logarithmic axis.
         dark: Whether the page is dark.
-        prefix: What names of pictures and of their data begin with.
     """
 
-    def __init__(
-        self, found: Any, *, logarithmic: bool = False, dark: bool = False, prefix: str = ""
-    ) -> None:
+    def __init__(self, found: Any, *, logarithmic: bool = False, dark: bool = False) -> None:
         self.parts: list[Any] = []
         self.lines: _Lines | None = None
         self.handle: Grip | None = None
         alone = type(found) is LineDensities
         if isinstance(found, LineDensities):
-            name = prefix + ("densities" if alone else "marginal")
+            name = "densities" if alone else "marginal"
             heights = (146, 194) if alone else (76, 108)
             self.lines = _Lines(name, found, heights, logarithmic=logarithmic and alone, dark=dark)
             self.parts.append(self.lines)
         if isinstance(found, PlaneDensities | MarginalDensities):
             height = 320 if type(found) is PlaneDensities else 165
-            self.parts.append(_Planes(f"{prefix}plane", found, height, dark=dark))
+            self.parts.append(_Planes("plane", found, height, dark=dark))
         if isinstance(found, TumourDensities):
-            self.parts.append(_Course(f"{prefix}course", dark=dark))
+            self.parts.append(_Course(dark=dark))
         panels = [part.panel for part in self.parts]
-        if alone and not prefix:
+        if alone:
             looks = {"label": "Line of θ in the picture", "disabled": True, "margin": 0}
             self.handle = Grip(figure="densities-q1", moves=["theta", 0], **looks)
             panels[0] = column(panels[0], self.handle)
@@ -416,7 +413,8 @@ def _approach(axes: tuple[Range1d, Range1d], shown: list[Any], names: list[str])
 class _Course:
     """How a tumour may develop after its two measurements."""
 
-    def __init__(self, name: str, *, dark: bool) -> None:
+    def __init__(self, *, dark: bool) -> None:
+        name = "course"
         self._figure = shown = picture(
             name,
             alternative="Tumour size against days.",

@@ -10,7 +10,7 @@ import panel_material_ui as pmui
 
 from amci_core.flows import HistoryEntry
 from amci_core.proposals import DEFAULT_VARIANT
-from amci_explorer.compute.computations import computations_of
+from amci_explorer.problems import registry
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.text import number
@@ -51,7 +51,7 @@ class FilmView:
 
     def open(self) -> None:
         """Takes the film of the state's problem; without frames it is shut."""
-        self._frames = computations_of(self._state.problem.name).snapshots
+        self._frames = registry.history(self._state.problem.name)
         self.player.end = max(len(self._frames) - 1, 1)
         self.show()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "CountField",
     "Message",
-    "Select",
     "Typed",
     "Upload",
     "choice",

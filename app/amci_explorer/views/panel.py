@@ -2,7 +2,7 @@ r"""The panel of the proposals: the pictures of the problem's kind, live under t
 
 from __future__ import annotations
 
-__all__ = ["DensityPanel", "LivePage"]
+__all__ = ["DensityPanel"]
 
 import json
 import math
@@ -14,7 +14,6 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from amci_core.flows import Proposals
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import FINGER
@@ -60,24 +59,17 @@ class DensityPanel:
 
     Arguments:
         state: What is looked at.
-        prefix: What the names of its pictures begin with, if a page has several panels. The one
-            without follows the handles at once, and has one of its own.
-        proposals: Shown in the place of the state's.
     """
 
-    def __init__(
-        self, state: State, *, prefix: str = "", proposals: Proposals | None = None
-    ) -> None:
-        self._state, self._prefix, self.proposals = state, prefix, proposals
-        self._dark = False
+    def __init__(self, state: State) -> None:
+        self._state, self._dark = state, False
         self._draws: dict[str, Any] = {}
         self._found: Any = None
         self._beside: Any = None
         self._kind: Any = None
         self.view: Any = None
-        self._live = None if prefix else LivePage(width=0, height=0, margin=0)
-        if self._live is not None:
-            self._live.param.watch(callback(self._send), "asked")
+        self._live = LivePage(width=0, height=0, margin=0)
+        self._live.param.watch(callback(self._send), "asked")
         narrow: dict[str, Any] = {"listed": True, "sizing_mode": None, "margin": (8, 0, 0, 8)}
         self._choices = {
             "logarithmic": bound(state, "logarithmic", "Scale of the densities"),
@@ -93,7 +85,7 @@ class DensityPanel:
             tools=[*self._choices.values()],
             help_text=self._help,
         )
-        self.panel = column(self.card, *([self._live] if self._live else []))
+        self.panel = column(self.card, self._live)
 
     def open(self) -> None:
         """Turns to the state's problem."""
@@ -123,9 +115,7 @@ class DensityPanel:
             for old in self.view.panel.select(pn.pane.Bokeh) if self.view is not None else ():
                 for model in old.object.references():
                     model.name = None
-            self.view = DensityView(
-                found, logarithmic=state.logarithmic, dark=self._dark, prefix=self._prefix
-            )
+            self.view = DensityView(found, logarithmic=state.logarithmic, dark=self._dark)
             self.view.describe(found)
             self.view.show_draws(self._draws)
             entitle(self.view.panel, state.f)
@@ -134,8 +124,7 @@ class DensityPanel:
                 self.view.handle.param.watch(moved, ["value", "committed"])
         if self.view.handle is not None:
             self._attach()
-        if self._live is not None:
-            self._tell(self._live)
+        self._tell()
         self.view.show(found, self._beside)
         if list(self._place) != [self.view.panel]:
             self._place[:] = [self.view.panel]
@@ -182,8 +171,7 @@ class DensityPanel:
         if case.problem.x.dim > 2:
             first, second = self._state.pair
             look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
-        known = computations_of(case.problem.name)
-        proposals = self.proposals or known.proposals(case.settings)
+        proposals = computations_of(case.problem.name).proposals(case.settings)
         return densities(case.problem, proposals, *case.settings.pair, **look)
 
     def _attach(self) -> None:
@@ -204,9 +192,9 @@ class DensityPanel:
         if any(event.name == "committed" for event in events):
             state.commit()
 
-    def _tell(self, live: LivePage) -> None:
+    def _tell(self) -> None:
         """Tells the page what is drawn next; before it is."""
-        state = self._state
+        state, live = self._state, self._live
         problem, variant = state.problem.name, state.settings.variant
         can = problem in LIVE and state.settings.snapshot is None and _stored(problem, variant)
         key = f"{problem}/{variant}" if can else ""
@@ -219,7 +207,7 @@ class DensityPanel:
 
     def _send(self, *_: Any) -> None:
         live = self._live
-        if live is not None and live.key and live.asked == live.key:
+        if live.key and live.asked == live.key:
             live.weights = _stored(*live.key.split("/"))
 
 

@@ -2,7 +2,7 @@ r"""Train: proposals for the open problem, trained while the user watches."""
 
 from __future__ import annotations
 
-__all__ = ["TrainCard", "about_training"]
+__all__ = ["TrainCard"]
 
 from collections.abc import Callable
 from functools import lru_cache
