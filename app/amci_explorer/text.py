@@ -32,12 +32,11 @@ def number(value: float, digits: int = 3) -> str:
     return f"{mantissa.replace('-', '−')} × 10{str(int(exponent)).translate(RAISED)}"
 
 
-def doubt(standard_error: float, width: float = math.inf) -> str:
-    """A standard error; one beyond the width of f's range says nothing."""
-    if math.isnan(standard_error):
-        return "not judged"
-    usable = math.isfinite(standard_error) and standard_error <= width
-    return number(standard_error, 2) if usable else "unusable"
+def doubt(standard_error: float, width: float = math.inf, *, judged: bool = True) -> str:
+    """A standard error, if draws can judge it; one beyond the width of f's range is unusable."""
+    if standard_error > width or math.isinf(standard_error):
+        return "unusable"
+    return number(standard_error, 2) if judged and standard_error >= 0 else "not judged"
 
 
 def figure(value: float) -> str:

@@ -145,6 +145,11 @@ def test_what_the_draws_cannot_tell_is_not_judged(problem):
     assert "cannot tell" in found.about_kappa
     assert found.effective["E1_plus"] < 1
     assert "less than one" in found.about("E1_plus")
+    # 130 standard errors off, as from draws that miss most of g.
+    row = of(found, "snis-qm-stratified")
+    assert abs(row.value - found.mu.value) > 100 * row.standard_error
+    assert row.doubt == "not judged"
+    assert row.remark.startswith("use more draws: only 2.0 effective draws")
     # With control variates the same draws say more.
     amci_error, error = (abs(of(found, name).relative_error) for name in ("amci", "amci-cv"))
     assert error < amci_error - 0.2

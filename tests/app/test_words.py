@@ -71,7 +71,7 @@ def test_what_is_off_the_scale_is_named():
     *_, found = computations_of("tail-1d").error_curves(state.settings)
     # SNIS with q1 answers 1, whatever mu is.
     told = outside(found)
-    assert "SNIS q₁ is off the scale: its relative squared error is 2.4 × 10⁷." in told
+    assert "SNIS q₁ is off the scale: its mean relative squared error is 2.4 × 10⁷." in told
     assert "AMCI is exact up to rounding." in told
 
 

@@ -178,7 +178,7 @@ def what_is_wrong_with_an_address_is_said_beside_the_controls(opened):
 
 def pictures_have_words_and_formulas_are_typeset(opened):
     names = [p.get_attribute("aria-label") or "" for p in opened.page.get_by_role("img").all()]
-    for beginning in ("Densities over x.", "Log-ratio", "Median relative", "0 of "):
+    for beginning in ("Densities over x.", "Log-ratio", "Mean relative", "0 of "):
         assert any(name.startswith(beginning) for name in names), beginning
     opened.unfold("The problem")
     opened.page.get_by_role("math").first.wait_for(state="visible")

@@ -43,6 +43,7 @@ class Row:
         standard_error: Of that; NaN where the draws cannot tell.
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Total draws.
+        verdict: The verdict on it, one of `LEVELS`.
         remark: What to notice, or nothing.
         f_width: Width of f's range, beyond which a standard error says nothing.
     """
@@ -52,8 +53,14 @@ class Row:
     standard_error: float
     relative_error: float
     draws: int
+    verdict: str
     remark: str
     f_width: float = math.inf
+
+    @property
+    def doubt(self) -> str:
+        """The standard error in words."""
+        return doubt(self.standard_error, self.f_width, judged=self.verdict == LEVELS[0])
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class Summary:
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
         amci, mu, level = self.rows[0], self.mu, self.level
-        spread = f"± {doubt(amci.standard_error, amci.f_width)}; "
+        spread = f"± {amci.doubt}; "
         name = "reference value" if mu.name == "reference" else mu.name
         known = "" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
         error = f" ± {number(level.error, 1)}" if level.error else ""
@@ -207,6 +214,7 @@ def summarize(
                 standard_error=float(e.standard_error),
                 relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
+                verdict=str(judged.get(name, e).verdict.level),
                 remark=_remark(e, judged.get(name, e), mu, where, problem.f_range),
                 f_width=high - low,
             )
@@ -264,11 +272,10 @@ def _remark(
         return f"no draw falls {where}: the estimate is 0, its error unknown"
     if not found.standard_error > ROUNDING * abs(value):
         return "all draws agree: its error is unknown"
-    if judged.verdict.level == LEVELS[-1]:
-        return in_symbols(judged.verdict.text)
-    if not low <= value <= high:
+    level = judged.verdict.level
+    if level != LEVELS[-1] and not low <= value <= high:
         return (
             f"outside [{low:g}, {high:g}], where f lies: the ratio of two separate estimates can "
             "leave it"
         )
-    return ""
+    return "" if level == LEVELS[0] else in_symbols(judged.verdict.text)

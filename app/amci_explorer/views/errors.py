@@ -177,26 +177,28 @@ class ErrorCard(Card):
         return line
 
     def _factors(self, found: ErrorCurves, *, complete: bool) -> dict[str, list[Any]]:
-        """Brackets between AMCI, its best rival and the bound, at the chosen draws."""
-        rows: list[tuple[Any, ...]] = []
+        """The bracket between AMCI and its best rival, with the headline's ratio."""
         at, measure = position(found, self._total), self.state.measure
         x, errors = float(found.budgets[at]), compare(found, at)
-        is_known = complete and not (errors.typical or math.isnan(found.truth_error))
-        amci = errors.amci if is_known else math.nan
-        unit = float(found["amci"].truth.unit)
+        is_known = complete and errors.amci > EXACT and not math.isnan(found.truth_error)
+        ratio = errors.best / errors.amci if is_known else math.nan
+        if math.isnan(ratio) or 1 / ALIKE < ratio < ALIKE:
+            return {name: [] for name in BRACKETS}
         # To the right, as long as there is room.
         side, align = (1, "left") if 12 * x < found.budgets[-1] else (-1, "right")
-        for other, reach in ((errors.best, 1.25), (errors.bound, 2.8)):
-            ratio = other / amci if amci > EXACT else math.nan
-            if not math.isfinite(ratio) or 1 / ALIKE < ratio < ALIKE:
-                continue
-            inner, outer = x * 1.06**side, x * reach**side
-            low, high = (
-                {"percent": 100 * size, "ReMSE": size**2, "MSE": (size * unit) ** 2}[measure]
-                for size in (amci, other)
-            )
-            factor = ratio if measure == "percent" else ratio**2
-            lines = [inner, outer, outer, inner], [high, high, low, low]
-            text = f"{number(factor, 2)} ×"
-            rows.append((*lines, outer * 1.08**side, math.sqrt(low * high), text, align))
-        return {name: [row[i] for row in rows] for i, name in enumerate(BRACKETS)}
+        inner, outer, unit = x * 1.06**side, x * 1.25**side, float(found["amci"].truth.unit)
+        low, high = (
+            {"percent": 100 * size, "ReMSE": size**2, "MSE": (size * unit) ** 2}[measure]
+            for size in (errors.amci, errors.best)
+        )
+        factor = ratio if measure == "percent" else ratio**2
+        is_rough = not errors.rough.isdisjoint(("amci", errors.rival))
+        text = f"about {number(factor, 1)} ×" if is_rough else f"{number(factor, 2)} ×"
+        return {
+            "xs": [[inner, outer, outer, inner]],
+            "ys": [[high, high, low, low]],
+            "x": [outer * 1.08**side],
+            "y": [math.sqrt(low * high)],
+            "text": [text],
+            "align": [align],
+        }

@@ -12,7 +12,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.state.state import State
-from amci_explorer.text import doubt, number
+from amci_explorer.text import number
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML
 from amci_explorer.words import HELP
@@ -74,7 +74,7 @@ class SummaryCard(Card):
                 row.name,
                 [
                     number(row.value, 4),
-                    doubt(row.standard_error, row.f_width),
+                    row.doubt,
                     _relative(row.relative_error, found.mu.error),
                     escape(row.remark),
                 ],

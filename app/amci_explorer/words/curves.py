@@ -15,9 +15,9 @@ from amci_explorer.text import number
 
 def about_curves(found: ErrorCurves) -> str:
     """The text alternative of the curves."""
-    ends = {name: float(c.remse_median[-1]) for name, c in found.by_name.items()}
+    ends = {name: float(c.remse[-1]) for name, c in found.by_name.items()}
     told = ", ".join(f"{ESTIMATORS[name].label} {number(end, 2)}" for name, end in ends.items())
-    return f"Median relative squared error at {found.budgets[-1]:,} total draws: {told}."
+    return f"Mean relative squared error at {found.budgets[-1]:,} total draws: {told}."
 
 
 def about_reference(truth: Truth) -> str:
@@ -37,14 +37,14 @@ def outside(found: ErrorCurves) -> str:
     if np.isnan(found.truth_error):
         notes.append("μ is 0 here, so the relative error is undefined: choose MSE.")
     for name, curve in found.by_name.items():
-        label, median = ESTIMATORS[name].label, curve.quartiles[1]
+        label, mean = ESTIMATORS[name].label, curve.mean
         if curve.failed.any():
             failed = number(float(curve.failed.max()), 6)
             notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
-        if (median > CEILING).all():
-            middle = number(float(median[len(median) // 2]), 2)
-            notes.append(f"{label} is off the scale: its relative squared error is {middle}.")
-        elif name != "bound" and (median < FLOOR).all():
+        if (mean > CEILING).all():
+            middle = number(float(mean[len(mean) // 2]), 2)
+            notes.append(f"{label} is off the scale: its mean relative squared error is {middle}.")
+        elif name != "bound" and (mean < FLOOR).all():
             notes.append(f"{label} is exact up to rounding.")
     if any(curve.reference_limited.any() for curve in found.by_name.values()):
         notes.append("μ is not known well enough for the smallest errors.")

@@ -39,7 +39,8 @@ NAMES = {
     "snis-qm": "SNIS from the mixture qₘ",
     "snis-qm-stratified": "SNIS from the same draws",
 }
-# The effective number of errors from which on a mean is told: it is then right to a third or so.
+# The effective number of errors from which on a mean that the runs do not determine is told, as
+# "about" and one digit: it is then right to a third or so.
 ROUGH = 8
 # Draws from which on the bound, which is asymptotic, is told.
 BOUND_FROM = 10
@@ -66,15 +67,15 @@ class Headline:
 
 @dataclass(frozen=True)
 class Compared:
-    """Relative errors at one number of draws: root mean squares, or roots of medians.
+    """Root mean squared relative errors at one number of draws; NaN if the runs do not show one.
 
     Arguments:
-        amci: AMCI's; NaN if it is not known.
+        amci: AMCI's.
         control: AMCI's with control variates.
         rival: The best of the estimators that AMCI is compared with; empty if there is none.
-        best: The rival's error; NaN without one.
-        bound: The bound on self-normalized samplers, a root mean square; NaN without one.
-        typical: Whether these are medians, because the runs do not determine the means.
+        best: The rival's error.
+        bound: The bound on self-normalized samplers; NaN without one.
+        rough: Those of which the runs show one digit, and do not determine more.
     """
 
     amci: float
@@ -82,7 +83,7 @@ class Compared:
     rival: str
     best: float
     bound: float
-    typical: bool
+    rough: frozenset[str]
 
 
 def awaited(log_truth: float) -> Headline:
@@ -98,7 +99,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         return Headline(text, found.verdict, found.reason)
     at = position(curves, found.total)
     errors, marks, level = compare(curves, at), {"AMCI": "amci"}, found.verdict
-    if level == RELIABLE and not errors.amci < USELESS:
+    if level == RELIABLE and not curves["amci"].mean[at] < USELESS**2:
         level = MORE_DRAWS
     if level == NO_TRUST:
         text = "Do not trust AMCI here. "
@@ -106,18 +107,23 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         text = "There is little mismatch here. "
     else:
         text = ""
-    if not math.isfinite(errors.amci):
-        return Headline(f"{text}These runs do not determine the errors.", level, found.reason)
+    if math.isnan(errors.amci) and math.isnan(errors.best):
+        text += "These runs do not determine the errors. Increase runs."
+        return Headline(text, level, found.reason)
     text += f"With {curves.budgets[at]:,} draws AMCI "
     if errors.amci < EXACT:
         text += "is exact (Theorem 1)"
     else:
-        text += f"{'typically ' if errors.typical else ''}errs by {_error(errors.amci)}"
-        text += f" (with control variates {_error(errors.control)})"
+        text += f"errs by {_error(errors.amci, about='amci' in errors.rough)}"
+        if not math.isnan(errors.control):
+            control = _error(errors.control, about="amci-cv" in errors.rough)
+            text += f" (with control variates {control})"
     if errors.rival:
         label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
-        text += f", {label} by {_error(errors.best)}"
+        text += f", {label} by {_error(errors.best, about=errors.rival in errors.rough)}"
         marks[label] = errors.rival
+    if errors.rival or not errors.amci < EXACT:
+        text += ", in root mean square"
     bound = ""
     if math.isfinite(errors.bound):
         least = _error(errors.bound)
@@ -133,7 +139,7 @@ def position(curves: ErrorCurves, total: int) -> int:
 def compare(curves: ErrorCurves, at: int) -> Compared:
     """Errors of AMCI, with control variates too, and of the best self-normalized sampler.
 
-    Root mean squares if the runs show AMCI's and that of whoever may have the least, else medians.
+    A sampler whose median is below the least error that the runs show may have the least itself.
     Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
     does not estimate: its error says how far that answer is from the truth.
 
@@ -141,36 +147,31 @@ def compare(curves: ErrorCurves, at: int) -> Compared:
         curves: Complete error curves.
         at: Which of their numbers of draws.
     """
-    means = {name: float(curve.mean[at]) for name, curve in curves.by_name.items()}
+    found = {
+        name: math.sqrt(curve.mean[at])
+        if curve.determined[at] or curve.effective[at] >= ROUGH
+        else math.nan
+        for name, curve in curves.by_name.items()
+    }
     quartiles = {n: [float(q[at]) for q in c.quartiles] for n, c in curves.by_name.items()}
     # Where E2 is known nobody self-normalizes.
-    plain = [name for name in means if name in PLAIN]
+    plain = [name for name in found if name in PLAIN]
     rivals = [
         name
-        for name in plain or means
+        for name in plain or found
         if name in (*PLAIN, *NAMES)
         and (quartiles[name][0] < quartiles[name][2] or quartiles[name][1] < EXACT**2)
     ]
-    known = [
-        name
-        for name, curve in curves.by_name.items()
-        if curve.determined[at] or curve.effective[at] >= ROUGH
-    ]
-    least = min((means[name] for name in rivals if name in known), default=math.inf)
-    typical = "amci" not in known or any(
-        quartiles[name][1] < least for name in rivals if name not in known
-    )
-    sizes = {n: math.sqrt(quartiles[n][1] if typical else mean) for n, mean in means.items()}
-    pool = [n for n in rivals if (typical or n in known) and math.isfinite(sizes[n])]
-    rival = min(pool, key=lambda name: sizes[name], default="")
-    has_bound = "bound" in means and curves.budgets[at] >= BOUND_FROM and not plain
+    size = {n: found[n] if found[n] >= 0 else math.sqrt(quartiles[n][1]) for n in rivals}
+    rival = min((n for n in size if size[n] < math.inf), key=lambda name: size[name], default="")
+    has_bound = curves.budgets[at] >= BOUND_FROM and not plain
     return Compared(
-        amci=sizes["amci"],
-        control=sizes["amci-cv"],
+        amci=found["amci"],
+        control=found["amci-cv"],
         rival=rival,
-        best=sizes.get(rival, math.nan),
-        bound=math.sqrt(means["bound"]) if has_bound else math.nan,
-        typical=typical,
+        best=found.get(rival, math.nan),
+        bound=found.get("bound", math.nan) if has_bound else math.nan,
+        rough=frozenset(n for n, c in curves.by_name.items() if not c.determined[at]),
     )
 
 
@@ -181,9 +182,12 @@ def how_typical(share: float) -> str:
     return f"{percent(share)} of all observations lie at least as far from the middle."
 
 
-def _error(error: float) -> str:
+def _error(error: float, *, about: bool = False) -> str:
+    if math.isnan(error):
+        return "an undetermined amount"
     if error < EXACT:
         return "nothing but rounding"
+    digits, hedge = (1, "about ") if about else (2, "")
     if error >= 10:
-        return f"a factor of {number(error, 2)}"
-    return f"{number(100 * error, 2)} %"
+        return f"{hedge}a factor of {number(error, digits)}"
+    return f"{hedge}{number(100 * error, digits)} %"
