@@ -21,8 +21,8 @@ from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
 HANDLE = "_handle"
 
 
-def wrap(place: type, name: str, ours: Callable[..., Any]) -> None:
-    """Puts a function, which is called with theirs first, in the place of a class's method."""
+def wrap(place: Any, name: str, ours: Callable[..., Any]) -> None:
+    """Puts a function, called with theirs first, in the place of one of a class or module."""
     theirs = getattr(place, name)
 
     def call(*arguments: Any, **options: Any) -> Any:

@@ -26,6 +26,7 @@ from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import check_allowlist
 from bokeh.server.views import ws
 from bokeh.settings import settings
+from panel.io import location
 from panel.io.resources import COMPONENT_PATH
 from panel.io.server import DocHandler
 from tornado.httputil import HTTPHeaders, HTTPServerRequest
@@ -198,6 +199,14 @@ def _error(theirs: Any, connection: Any, message: Any, text: str) -> Any:
     return reply
 
 
+def _parse_query(theirs: Any, query: str) -> dict[str, Any]:
+    """What Panel makes of an address; nothing if a number has more digits than Python converts."""
+    try:
+        return dict(theirs(query))
+    except ValueError:
+        return {}
+
+
 def _flush(theirs: Any, handler: Any, include_footers: bool = False) -> Any:
     compat.transform(handler, Headers)
     return theirs(handler, include_footers)
@@ -210,6 +219,7 @@ logging.captureWarnings(True)
 compat.wrap(BokehTornado, "find_handler", _find_handler)
 compat.wrap(RequestHandler, "flush", _flush)
 compat.wrap(DocHandler, "get", _get_page)
+compat.wrap(location, "parse_query", _parse_query)
 compat.wrap(ws.WSHandler, compat.HANDLE, _handle)
 compat.wrap(ServerConnection, "error", _error)
 setattr(ws, "Receiver", Bounded)  # noqa: B010  mypy knows a class there
