@@ -164,6 +164,33 @@ def test_without_a_truth_cases_count_from_reference_values(new):
     assert "No evaluation is stored" in words(card)
 
 
+def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkeypatch):
+    problem, proposals = new(dim=1, nonnegative=True, f="x[..., 0].exp()")
+    missing = problem.cases(3, seed=1)[0][:2]
+    known = amci.reference_value
+
+    def reference(problem, at, *rest, **options):
+        if at in missing:
+            raise ValueError("no draw reached E1_plus")
+        return known(problem, at, *rest, **options)
+
+    monkeypatch.setattr(evaluated.amci, "reference_value", reference)
+    state = State(problem.name)
+    state.set(source="live", cases=3)
+    results = list(evaluated.live(problem, proposals, cases=3, runs=20, seed=1))
+    assert [found.done for found in results] == [1, 2, 3]
+    assert results[-1].cases.number.tolist() == [2]
+    for found in results:
+        card = shown(state, found)
+        told = words(card)
+        assert set(card.frame(found).get("case", [])) <= {2}
+        assert f"without a reference value of μ, left out: {found.left_out}." in told
+    assert "AMCI at 1,000 total draws" in told
+    missing, _ = problem.cases(1, seed=1)
+    with pytest.raises(ValueError, match="no case has a reference value"):
+        evaluated.live(problem, proposals, cases=1, runs=20, seed=1).last()
+
+
 def test_a_live_evaluation_asks_for_runs_and_cases():
     choice = replace(State("tail-1d").settings, runs=10)
     asked = Request("evaluation", choice, (("cases", 7),))

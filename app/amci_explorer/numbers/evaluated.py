@@ -40,6 +40,7 @@ class Evaluated:
         against_bound: For each the shares of cases surely below the bound, and undecided, over
             budgets; empty without the bound.
         cases: The single cases; None where there are none.
+        left_out: How many cases have no reference value.
     """
 
     budgets: tuple[int, ...]
@@ -49,11 +50,14 @@ class Evaluated:
     estimators: Mapping[str, Mapping[str, Sequence[float]]]
     against_bound: Mapping[str, tuple[Sequence[float], ...]]
     cases: Cases | None = None
+    left_out: int = 0
 
     @property
     def done(self) -> int:
-        """How many cases there are."""
-        return self.wanted if self.cases is None else len(self.cases)
+        """How many cases there are, with those that are left out."""
+        if self.cases is None:
+            return self.left_out or self.wanted
+        return len(self.cases) + self.left_out
 
     @classmethod
     def of_card(cls, card: Mapping[str, Any]) -> Evaluated:
@@ -72,11 +76,21 @@ class Evaluated:
         )
 
     @classmethod
-    def of_cases(cls, found: Sequence[pa.Table], **about: Any) -> Evaluated:
-        """What the first cases of a sweep say."""
+    def of_cases(cls, found: Sequence[pa.Table | None], **about: Any) -> Evaluated:
+        """What the first cases of a sweep say; None for a case that is left out.
+
+        Raises:
+            ValueError: all wanted cases are left out.
+        """
         import pyarrow as pa
 
-        cases = Cases(pa.concat_tables(found))
+        tables = [each for each in found if each is not None]
+        about["left_out"] = len(found) - len(tables)
+        if about["left_out"] == about["wanted"]:
+            raise ValueError("no case has a reference value")
+        if not tables:
+            return cls(estimators={}, against_bound={}, **about)
+        cases = Cases(pa.concat_tables(tables))
         drawn = [name for name in cases.by_name if name != BOUND and BOUND in cases.by_name]
         return cls(
             estimators={name: cases.summary(name) for name in cases.by_name},
@@ -113,7 +127,8 @@ def live(
 ) -> Stream[Evaluated]:
     """A small sweep, one more case with each part.
 
-    Where the problem does not know its truth, each case's is a reference value.
+    Where the problem does not know its truth, each case's is a reference value; a case without
+    one is left out.
     """
     names = default_estimators(problem, proposals)
     settings: dict[str, Any] = {"budgets": BUDGETS, "runs": runs, "estimators": names}
@@ -125,9 +140,12 @@ def live(
 
         y, theta = problem.cases(cases, seed=seed)
 
-        def part(number: int) -> pa.Table:
+        def part(number: int) -> pa.Table | None:
             case: Any = tuple(None if v is None else v[number : number + 1] for v in (y, theta))
-            truth = amci.reference_value(problem, *case, relative_error=1e-4, draws=100_000)
+            try:
+                truth = amci.reference_value(problem, *case, relative_error=1e-4, draws=100_000)
+            except ValueError:
+                return None
             of_case = int(part_seed(seed, number).generate_state(1)[0])
             sweep = Sweep(problem, proposals, cases=case, truth=truth, seed=of_case, **settings)
             rows = sweep.errors(0)

@@ -106,7 +106,7 @@ def _(found: Evaluated) -> pd.DataFrame:
             pd.DataFrame({"estimator": name, "draws": budgets, **figures})
             for name, figures in found.estimators.items()
         ]
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     where: dict[str, Any] = {"case": cases.number}
     for name in ("y", "theta"):
         where |= {f"{name}{i + 1}": values for i, values in enumerate(getattr(cases, name).T)}

@@ -26,6 +26,10 @@ def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str
     ]
     if found.cases is not None and (found.cases.truth_error > 0).any():
         words.append("Errors are measured against values of μ that have a standard error.")
+    if found.left_out:
+        words.append(f"Cases without a reference value of μ, left out: {found.left_out:,}.")
+    if not found.estimators:
+        return " ".join(words)
     label, own = SWEPT[name].label, found.estimators.get(name)
     if own is None:
         return " ".join([*words, f"{label} is not part of this evaluation."])
