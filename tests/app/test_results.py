@@ -94,8 +94,7 @@ def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs
     assert "for θ = 3" in status(card)
     assert "runs in" not in status(card)
     card.start()
-    assert "Starting" in status(card)
-    assert "for θ = 3" in status(card)
+    assert "Waiting for the first result; showing the result for θ = 3" in status(card)
     jobs.do("plain")
     assert card.body.styles["opacity"] == "1"
     assert "(1.0,)" in card.words.object
@@ -104,8 +103,20 @@ def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs
 
 def test_the_time_left_is_told(card, jobs):
     card.start()
-    jobs.do("plain", runs=5, wanted=100, end=False)
-    assert ">5 of 100 runs, 138 s left<" in status(card)
+    assert ">Waiting for the first result<" in status(card)
+    jobs.do("plain", runs=4, wanted=100, end=False)
+    assert ">4 of 100 runs<" in status(card)
+    jobs.do("plain", runs=10, wanted=100, end=False)
+    assert ">10 of 100 runs, 65 s left<" in status(card)
+
+
+def test_a_card_that_counts_nothing_says_that_it_waits(jobs):
+    card = type("Whole", (Plain,), {"unit": ""})(State("tail-1d"), jobs)
+    card.open()
+    card.start()
+    assert ">Waiting for the first result<" in status(card)
+    jobs.do("plain")
+    assert ">Waiting" not in status(card)
 
 
 def test_coming_back_shows_what_was_there(card, jobs):

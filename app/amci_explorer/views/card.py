@@ -201,10 +201,12 @@ class Card:
             done, of = self.progress(found.value)
             share, words = done / of, f"{done:,} {self.unit} in {found.seconds:.1f} s"
             if not found.complete:
-                left = found.seconds * (of / max(done, 1) - 1)
-                words = f"{done:,} of {of:,} {self.unit}, {left:.0f} s left"
-        elif self.unit and running and not words:
-            words = "Starting"
+                words = f"{done:,} of {of:,} {self.unit}"
+                # A few, among them those that start the workers, foretell nothing.
+                if 10 * done >= of:
+                    words += f", {found.seconds * (of / done - 1):.0f} s left"
+        elif running and not words and (found is None or is_other):
+            words = "Waiting for the first result"
         if found and wanted and is_other:
             other = difference(found.asked.settings, wanted.settings)
             words = f"{words}{'; s' if words else 'S'}howing the result {other}"
