@@ -207,7 +207,9 @@ def test_who_waits_moves_up(state, program):
         assert about_training(others[0]) == "Waiting for another training to end."
         # Who only waits stops at once; who is over makes room.
         others[0].stop()
-        assert about_training(others[0]) == "Stopped before there was anything to keep."
+        assert about_training(others[0]) == (
+            "Stopped before the first proposals were saved: there are none to keep."
+        )
         first.stop()
         await until(lambda: others[1].reports)
         others[1].close()
@@ -435,6 +437,20 @@ def test_the_card_shows_what_is_reported(at_the_card):
         assert "&lt;a plan&gt;" in card.said.object
         assert list(card.sources["q1_plus"].data["loss"]) == [-0.5]
         assert not card.stop_button.disabled
+
+    at_the_card(body)
+
+
+def test_the_legend_names_the_proposals_that_are_trained(at_the_card):
+    def body(turned, card, noted):
+        for problem, names in (
+            ("tail-1d", ["q₁", "q₂"]),
+            ("gain-loss", ["q₁", "q₁⁻", "q₂"]),
+            ("peak", ["q₁"]),
+        ):
+            turned.explorer.state.open(problem)
+            items = card.pictures["loss"].legend[0].items
+            assert [item.label.value for item in items if item.visible] == names
 
     at_the_card(body)
 

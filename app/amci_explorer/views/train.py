@@ -15,6 +15,7 @@ import pandas as pd
 import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, DataRange1d
 
+from amci_core.estimators.draws import TERMS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.training import Choices, form_names
@@ -56,7 +57,7 @@ TEXTS = {
     "seed": ("Training seed", "0", "Another seed gives other weights."),
     "name": ("Name", "learnt", "Letters, digits and dashes, at most 34."),
 }
-# The style and the label of each proposal.
+# The style and the label of each proposal, in the order of `TERMS`.
 STYLES = {"q1_plus": ("q1", "q₁"), "q1_minus": ("q1_minus", "q₁⁻"), "q2": ("q2", "q₂")}
 COLUMNS = ("seconds", "best", "relative_variance", "loss")
 
@@ -126,6 +127,9 @@ class TrainCard(Card):
         value = self.family.value if self.family.value in names else ""
         self.family.param.update(options=options, value=value)
         self.upload.message.say()
+        for shown in self.pictures.values():
+            for item, term in zip(shown.legend[0].items, TERMS, strict=True):
+                item.visible = term in self.store.terms
         self._show()
 
     def _picture(self, name: str, label: str, **options: Any) -> Any:
@@ -271,7 +275,7 @@ def about_training(training: TrainingSession) -> str:
         held = f" {variant} holds what was learnt by then." if variant else ""
         return f"The training failed: {training.message}.{held}"
     if training.proposals is None or last is None:
-        return "Stopped before there was anything to keep."
+        return "Stopped before the first proposals were saved: there are none to keep."
     if training.stopped:
         return f"Stopped. {variant} is the best up to that point, not checked on held-out cases."
     verdict = training.proposals.card.get("configuration", {}).get("verdict", {}).get("text", "")
