@@ -247,6 +247,21 @@ def test_real_workers_compute_are_replaced_and_named(tmp_path):
     run_apart(body())
 
 
+@pytest.mark.slow
+def test_who_leaves_while_a_result_is_fetched_does_not_keep_others_from_theirs():
+    async def body():
+        cluster = Cluster(1)
+        client = await cluster.start()
+        leaving = asyncio.create_task(cluster.submit(os.getpid))
+        while client._gather_future is None:
+            await asyncio.sleep(0)
+        leaving.cancel()
+        assert await cluster.submit(os.getpid) != os.getpid()
+        await cluster.close()
+
+    run_apart(body())
+
+
 @contextmanager
 def scheduler(port):
     """A Dask scheduler with a worker, at a port."""

@@ -115,11 +115,14 @@ class Cluster:
             # As bytes: the scheduler, in the server's process, need not read them.
             packed = pickle.dumps((function, arguments))
             future = client.submit(_run, packed, pure=False)
+            # Not cancelled itself: a client that is cancelled while it gathers never gathers again.
+            answer = asyncio.ensure_future(future.result())
+            answer.add_done_callback(lambda _: answer.cancelled() or answer.exception())
             where: list[str] = []
             while True:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self.seconds / 2):
-                        return await future
+                        return await asyncio.shield(answer)
                 # A task waits for workers that are still starting; then it does not hang.
                 before, busy = where, await client.processing()
                 where = [address for address, keys in busy.items() if future.key in keys]
@@ -132,6 +135,9 @@ class Cluster:
                 async with asyncio.timeout(5):
                     await client.run(os._exit, 1, workers=where, on_error="ignore")
             raise RuntimeError(f"{what} took more than {self.seconds:g} s")
+        except asyncio.CancelledError:
+            future.release()
+            raise
         except distributed.scheduler.KilledWorker:
             raise RuntimeError(f"workers died over {what}") from None
         except (ClosedClientError, FutureCancelledError, CommClosedError):

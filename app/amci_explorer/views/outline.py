@@ -49,15 +49,19 @@ TEMPLATE = BASE_TEMPLATE.environment.from_string(
 )
 
 
-def outline(problem: Problem) -> dict[str, Any]:
+def outline(problem: Problem, *, frame: bool) -> dict[str, Any]:
     """What the template asks for.
 
     Arguments:
         problem: The problem that the page opens with.
+        frame: Whether the page is one picture with its handles, which has another shape.
     """
-    return {
-        "html": f"<div id=outline><header>AMCI Explorer</header><main><div></div>"
+    whole = (
+        f"<div id=outline><header>AMCI Explorer</header><main><div></div>"
         f"<p><b>{escape(problem.title)}.</b> {escape(problem.description)}</p>"
-        "<div></div><div></div></main></div>",
+        "<div></div><div></div></main></div>"
+    )
+    return {
+        "html": "" if frame else whole,
         "used": lambda scripts: UNUSED.sub("", scripts),
     }
