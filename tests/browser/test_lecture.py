@@ -119,9 +119,9 @@ def test_a_link_to_a_step_opens_it_without_a_complaint(visit, step):
     assert opened.complaints == []
     # The server is not busy with it: another step comes at once.
     opened.press("Previous")
-    opened.wait_for_text("Step 5 of" if step == "learning" else "Step 11 of")
+    opened.wait_for_text("Step 6 of" if step == "learning" else "Step 12 of")
     # Pictures of a card that goes are named after the f that comes: the server hears of none.
     opened.press("Next")
-    opened.wait_for_text("Step 6 of" if step == "learning" else "Step 12 of")
+    opened.wait_for_text("Step 7 of" if step == "learning" else "Step 13 of")
     opened.wait("() => Bokeh.documents[0].is_idle")
     opened.wait_for_frames(10)

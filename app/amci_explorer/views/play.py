@@ -34,7 +34,7 @@ COLUMNS += [f"{name}_{what}" for name in PROPOSALS for what in ("x", "weight")]
 # Shows the first draws of all, without asking the server.
 NO_DRAWS = "<p>No draws yet.</p>"
 SHOW = """
-    const n = source.data.value, columns = Object.entries(all.data)
+    const n = cb_obj.value, columns = Object.entries(all.data)
     const data = Object.fromEntries(columns.map(([name, values]) => [name, values.slice(0, n)]))
     const text = `<p>${all.data.words[n - 1] ?? "No draws yet."}</p>`
     shown.setv({data}, {sync: false})
