@@ -34,8 +34,9 @@ PARTS = """
                     return {left, right, top, bottom, text: part.textContent}
                 }
                 const input = el.querySelector("input"), whole = box(input)
-                // Half a thumb is left on either side.
-                const rail = {...whole, left: whole.left + 12, right: whole.right - 12}
+                // Half a thumb is left on either side; it is 24 pixels high.
+                const rail = {left: whole.left + 12, right: whole.right - 12,
+                              top: whole.top + 1, bottom: whole.bottom - 1}
                 const along = (input.value - input.min) / (input.max - input.min)
                 const at = rail.left + along * (rail.right - rail.left)
                 Object.assign(found, {
@@ -159,7 +160,7 @@ def the_best_splits_are_marked_where_the_handle_would_stand(opened):
         )
         assert rail["left"] <= label["left"] <= middle(mark) <= label["right"] <= rail["right"]
     upper, lower = found["markLabel"]
-    assert upper["bottom"] < rail["top"] < rail["bottom"] < lower["top"]
+    assert upper["bottom"] <= rail["top"] < rail["bottom"] <= lower["top"]
 
 
 def errors_can_be_absolute(opened, problem):

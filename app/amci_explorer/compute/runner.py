@@ -115,7 +115,7 @@ class Cluster:
             # As bytes: the scheduler, in the server's process, need not read them.
             packed = pickle.dumps((function, arguments))
             future = client.submit(_run, packed, pure=False)
-            # Not cancelled itself: a client that is cancelled while it gathers never gathers again.
+            # Not cancelled itself: a client cancelled while it gathers never gathers again.
             answer = asyncio.ensure_future(future.result())
             answer.add_done_callback(lambda _: answer.cancelled() or answer.exception())
             where: list[str] = []
