@@ -99,9 +99,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         created.busy = created.param.loading
     start_busy_timer()
 
-    document.template_variables["outline"] = outline(
-        explorer.state.problem, frame=explorer.small
-    )
+    document.template_variables["outline"] = outline(explorer.state.problem, frame=explorer.small)
     scripts = [CustomJS(code=code) for code in (FIT_PHONES, KEEP_THEME, SKIP, REMOVE_OUTLINE)]
     document.js_on_event("document_ready", *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
