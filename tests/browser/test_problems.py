@@ -1,5 +1,7 @@
 """Every problem on the page: its handles, its pictures, and the way from one to another."""
 
+import re
+
 import numpy as np
 import pytest
 from amci_explorer.compute.computations import BUDGETS
@@ -39,7 +41,7 @@ def turn_to(opened, name):
 def wait_for_truth(opened, state):
     """Waits until the strip shows the truth at the state's point."""
     shown = number(float(state.problem.truth(*state.settings.pair)), 4)
-    opened.page.get_by_text(shown, exact=True).first.wait_for(state="visible")
+    opened.page.get_by_text(re.compile(rf"truth {re.escape(shown)}$")).first.wait_for()
 
 
 def the_mismatch_handle_moves_the_case(opened, state):
