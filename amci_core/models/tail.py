@@ -63,7 +63,8 @@ class GaussianTail(GaussianModel):
                 "standard normal x; the further θ lies in the tail, the rarer the event."
             )
             self.formula = (
-                r"\mu(y,\theta)=\Pr(x>\theta\mid y)=1-\Phi\!\left(\sqrt2\,(\theta-y/2)\right)"
+                r"\mu(y,\theta)=\Pr(x>\theta\mid y)\quad "
+                r"=1-\Phi\!\left(\sqrt2\,(\theta-y/2)\right)"
             )
         else:
             self.description = (

@@ -53,13 +53,13 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     assert not curves[best].determined[list(curves.budgets).index(summary.total)]
     rival = f"about {100 * sizes[best]:.1g} %"
     assert f"With 128 draws AMCI errs by {100 * own:.2g} %" in found.text
-    assert found.text.endswith(f"SNIS from the same draws by {rival}, in root mean square.")
+    assert found.text.endswith(f"SNIS from the same draws by {rival}.")
     assert found.marks["SNIS from the same draws"] == best
     # 2 / sqrt(T) for a rare event.
     bound = f"{200 * (1 - float(PROBLEM.truth(1.0, 3.0))) / math.sqrt(128):.2g} %"
-    assert "Asymptotic" in found.bound
-    assert "independent draws from one proposal" in found.bound
-    assert bound in found.bound
+    assert "Asymptotic" in found.note
+    assert "independent draws from one proposal" in found.note
+    assert bound in found.note
     assert bound not in found.text
 
 
@@ -123,7 +123,8 @@ def test_what_control_variates_repair_stands_beside_amci():
 
 
 def test_the_bound_is_not_told_of_a_few_draws():
-    assert not headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2)).bound
+    found = headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2))
+    assert found.note == "Errors are root mean squares."
 
 
 def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.numbers.pictures import densities
+from amci_explorer.views.densities import DensityView
+from panel.pane import Bokeh
 
 import amci_core as amci
 from amci_core.models.tumour import trajectory
@@ -95,6 +97,20 @@ def test_pictures_do_not_flicker():
     np.testing.assert_array_equal(first.q1, again.q1)
     near, far = (course((600.0 + shift, 250.0)) for shift in (0, 1))
     np.testing.assert_allclose(near.sizes, far.sizes, rtol=0.05)
+
+
+@pytest.mark.parametrize("y", MEASUREMENTS)
+def test_sizes_beside_the_course_do_not_overlap(y):
+    found = densities(CANCER, amci.load_proposals("cancer"), y)
+    view = DensityView(found)
+    view.show(found)
+    (shown,) = (p.object for p in view.panel.select(Bokeh) if p.object.name == "course")
+    start, end = shown.y_range.start, shown.y_range.end
+    ticks = [tick for tick in shown.yaxis.ticker.ticks if start <= tick <= end]
+    assert len(ticks) >= 3
+    # Pixels, of the 90 that the frame has at least.
+    apart = 90 * np.diff(np.log(ticks)) / np.log(end / start)
+    assert apart.min() > 12
 
 
 @pytest.mark.parametrize("y", MEASUREMENTS)

@@ -45,8 +45,8 @@ def short_ticks() -> CustomJSTickFormatter:
 
 
 def draws_ticks() -> NumeralTickFormatter:
-    """Numbers of draws: 1,000."""
-    return NumeralTickFormatter(format="0,0")
+    """Numbers of draws: 1k, so that they fit side by side."""
+    return NumeralTickFormatter(format="0[.]0a")
 
 
 def decades(values: Array, low: float, high: float) -> tuple[float, float]:

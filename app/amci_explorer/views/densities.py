@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, LogTicker, Range1d, Span
+from bokeh.models import ColumnDataSource, FixedTicker, Range1d, Span
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
@@ -187,6 +187,8 @@ class _Lines:
         shown.yaxis.ticker.desired_num_ticks = 3
         shown.ygrid.visible = False
         shown.min_border_left = 60 if self._logarithmic else 12
+        # The handle of theta has the row of the axis's label.
+        shown.xaxis.axis_label_align = "end"
         colours = {n: style.colour(dark) for n, style in SHAPES.items()}
         wanted, learnt = ([n for n in PANELS[panel][part] if n in self._names] for part in PANEL)
         own, beside = self._sources
@@ -425,7 +427,7 @@ class _Course:
             y_range=Range1d(10, 10_000),
             y_axis_type="log",
         )
-        shown.yaxis.ticker = LogTicker(mantissas=[1, 2, 5], desired_num_ticks=5)
+        shown.yaxis.ticker = FixedTicker()
         self._sources = {
             part: ColumnDataSource({column: [] for column in columns}, name=f"{name}-{part}")
             for part, columns in {
@@ -459,6 +461,9 @@ class _Course:
         lowest, highest = min(course.low.min(), *measured), max(course.high.max(), *measured)
         low, high = (decimal_step_above(1.1 * v, (1, 2, 5, 10)) for v in (1 / lowest, highest))
         set_range(self._figure.y_range, 1 / low, high)
+        steps = (1, 2, 5) if high * low <= 100 else (1,)
+        ticks = [step * 10.0**power for power in range(-3, 7) for step in steps]
+        self._figure.yaxis.ticker.ticks = ticks
         looks = "Diamonds: measured. Line and band: median and middle 90 %. Thin: posterior draws."
         self._text.object = f"<p>{_outlook(course)} {looks}</p>"
 

@@ -18,6 +18,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.plots.colours import ESTIMATORS, Style
 from amci_explorer.plots.errors import FAINT, MEASURES, TIPS, columns, extent, names, ticks
 from amci_explorer.plots.labels import width_of
+from amci_explorer.plots.style import draws_ticks
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.text import number
@@ -144,7 +145,7 @@ class ErrorCard(Card):
         )
         shown.update(stylesheets=[*shown.stylesheets, at_most(LOWER)], min_border_left=66)
         self._formatters = {True: ticks(" %"), False: ticks()}
-        shown.xaxis.formatter = self._formatters[False]
+        shown.xaxis.formatter = draws_ticks()
         shown.on_event("tap", callback(self._choose))
         self._line = Span(dimension="height", line_width=1, line_dash=[2, 3])
         shown.add_layout(self.theme.follow(self._line, INK, "line_color"))

@@ -13,7 +13,7 @@ from latex2mathml.converter import convert_to_element
 FORMULA = """
 .formula { display: flex; flex-wrap: wrap; align-items: center; gap: 0 1em; min-height: 44px;
            overflow: auto hidden; container-type: inline-size; }
-math { margin: 0.2em 0; font-size: min(1.15rem, 3.9cqi);
+math { margin: 0.2em 0; font-size: clamp(12px, 3.9cqi, 1.15rem);
        font-family: "Latin Modern Math", "STIX Two Math", "Cambria Math", "XITS Math",
                     "DejaVu Math TeX Gyre", math; }
 """

@@ -62,7 +62,7 @@ class HeadlineView:
         preset = max(here, key=lambda each: -[*vars(each).values()].count(None), default=None)
         badge = f'<span class="badge">{found.level.capitalize()}</span>' if found.level else ""
         reason = sentence(found.reason) if found.level not in ("", RELIABLE) else ""
-        words = [found.bound, preset.learnt if preset else ""]
+        words = [found.note, preset.learnt if preset else ""]
         why = " ".join([badge, reason, *(escape(text) for text in words if text)])
         self.panel.object = (
             f'<div class="said" style="--level: var(--{VERDICTS.get(found.level, "muted")})">'

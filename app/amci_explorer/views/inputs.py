@@ -39,6 +39,11 @@ label { position: absolute; z-index: 1; top: -0.55em; left: 9px; padding: 0 5px;
 select.bk-input { width: 100%; height: 36px; padding: 0 6px 0 9px; margin: 0; font: inherit;
          font-size: 1rem; text-overflow: ellipsis; border-radius: 4px;
          border: 1px solid color-mix(in srgb, currentColor 45%, transparent); }
+/* Bokeh's arrow is black. */
+select:not([multiple]).bk-input {
+  background: linear-gradient(45deg, transparent 50%, currentColor 50%) right 14px top 50%,
+              linear-gradient(-45deg, transparent 50%, currentColor 50%) right 9px top 50%;
+  background-size: 5px 5px; background-repeat: no-repeat; }
 select.bk-input, option { color: var(--ink); background-color: var(--paper) !important; }
 select.bk-input:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
 """

@@ -47,12 +47,15 @@ CARD = """
 """
 
 SECTIONS = {
+    # Material's own text follows the page's theme late.
+    "color": "var(--ink)",
     "boxShadow": "none",
     "background": "transparent",
     "borderTop": "1px solid var(--line)",
     "&::before": {"display": "none"},
     "& .MuiAccordionSummary-root": {"minHeight": "40px", "padding": "0 4px"},
     "& .MuiAccordionSummary-content": {"margin": "8px 0"},
+    "& .MuiAccordionSummary-expandIconWrapper": {"color": "inherit"},
     "& .title": {"fontSize": "var(--text)", "fontWeight": 600},
 }
 

@@ -73,7 +73,7 @@ class PlayCard(Card):
             "play-estimate",
             alternative="No draws yet.",
             x_label="draws per proposal",
-            y_label="estimate of μ ± 2 standard errors",
+            y_label="μ ± 2 standard errors",
             height=240,
             x_axis_type="log",
             x_range=Range1d(1, MOST),

@@ -27,7 +27,7 @@ from amci_explorer.words.evaluation import drawn_from
 STYLE = """
 figure { margin: 0; display: grid; grid-template-columns: auto 1fr; gap: 2px 6px; }
 figure[hidden] { display: none; }
-.map { grid-column: 1 / -1; position: relative; height: 120px; margin: 0 12px;
+.map { grid-column: 1 / -1; position: relative; height: 120px; margin: 0 12px 10px;
        border: 1px solid var(--line); }
 figcaption { grid-column: 1 / -1; font-size: var(--small); line-height: 1.45;
              color: var(--muted); }

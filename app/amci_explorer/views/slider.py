@@ -42,13 +42,13 @@ input:disabled { cursor: default; opacity: 0.5; }
 .marks .above span { bottom: 100%; }
 .marks .below span { top: 100%; }
 """
-# A pill that stands above the end of its place, where the x axis of a picture is.
+# A pill in the last row of the picture above its place, below the numbers of the x axis.
 PILL = """
 :host { position: relative; height: 0; z-index: 1; }
-.thumb { position: absolute; bottom: 34px; transform: translateX(-50%); padding: 3px 9px;
+.thumb { position: absolute; bottom: 0; transform: translateX(-50%); padding: 3px 9px;
          border-radius: 11px; font-size: 12px; white-space: nowrap; color: var(--paper);
          background: var(--ink); cursor: ew-resize; touch-action: none; user-select: none; }
-.thumb::before { content: ""; position: absolute; inset: -120px -2px -8px; }
+.thumb::before { content: ""; position: absolute; inset: -150px -2px -8px; }
 .thumb:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 """
 

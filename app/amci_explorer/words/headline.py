@@ -54,14 +54,14 @@ class Headline:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
-        bound: The bound on self-normalized samplers, in a sentence; or nothing.
+        note: What the errors are, and the bound on self-normalized samplers, in a sentence each.
         marks: Words of the text that have the colour of a curve, and that curve's estimator.
     """
 
     text: str
     level: str = ""
     reason: str = ""
-    bound: str = ""
+    note: str = ""
     marks: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -122,13 +122,11 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
         text += f", {label} by {_error(errors.best, about=errors.rival in errors.rough)}"
         marks[label] = errors.rival
-    if errors.rival or not errors.amci < EXACT:
-        text += ", in root mean square"
-    bound = ""
+    note = "Errors are root mean squares."
     if math.isfinite(errors.bound):
         least = _error(errors.bound)
-        bound = f"Asymptotic bound for SNIS with independent draws from one proposal: {least}."
-    return Headline(f"{text}.", level, found.reason, bound, marks)
+        note += f" Asymptotic bound for SNIS with independent draws from one proposal: {least}."
+    return Headline(f"{text}.", level, found.reason, note, marks)
 
 
 def position(curves: ErrorCurves, total: int) -> int:
