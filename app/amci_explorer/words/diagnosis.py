@@ -19,7 +19,7 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import AGREE, LEVELS
 from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
-from amci_explorer.text import effective, in_symbols, number, percent
+from amci_explorer.text import doubt, effective, in_symbols, number, percent
 
 # What "reliable" says, after how well the estimate is determined.
 AGREED = (
@@ -33,7 +33,8 @@ def about_verdict(found: Diagnosis) -> str:
     """Whether the estimate is determined, the draws agree and they could know; the next step."""
 
     def of(answer: Answer) -> str:
-        return f"{number(answer.value, 4)} ± {number(answer.error, 2)}"
+        judged = answer.level == LEVELS[0]
+        return f"{number(answer.value, 4)} ± {doubt(answer.error, judged=judged)}"
 
     reasons = found.reasons or (found.text.partition(": ")[2], *AGREED)
     items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
