@@ -25,8 +25,9 @@ problem.title, problem.description = ATTACK, "described: " + ATTACK
 for name in ("x", "y", "theta"):
     words = {{"meaning": "meant: " + ATTACK, "unit": ATTACK}}
     setattr(problem, name, replace(getattr(problem, name), **words))
-page = runpy.run_path("app/dashboard.py")
-pn.state.onload(lambda: page["explorer"].report(ValueError("failed: " + ATTACK)))
+runpy.run_path("app/dashboard.py")
+report = pn.config.exception_handler
+pn.state.onload(lambda: report(ValueError("failed: " + ATTACK)))
 """
 # What an address can hold, each said to be wrong beside its control.
 NAMES = ("problem", "variant", "y", "draws", "card")
