@@ -156,14 +156,7 @@ class CaseControls:
         self.single += single
         if not alike:
             return list(single)
-        inside = column()
-        folded = sections((f"{labels[0]}, one by one", inside))
-
-        def unfold(_: Any) -> None:
-            inside[:] = single
-
-        # Most are never looked at.
-        folded.param.watch(callback(unfold), "active")
+        folded = sections((f"{labels[0]}, one by one", column(*single)))
         every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
         return [every, folded]
 

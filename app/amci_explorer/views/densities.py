@@ -22,7 +22,6 @@ from amci_explorer.numbers.line import LineDensities
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.tumour import Course, TumourDensities
 from amci_explorer.plots.colours import SHAPES, label
-from amci_explorer.server.session import callback
 from amci_explorer.text import number
 from amci_explorer.views.figures import (
     add_hover,
@@ -76,7 +75,7 @@ class DensityView:
         if alone:
             looks = {"label": "Line of θ in the picture", "disabled": True, "margin": 0}
             self.handle = Grip(figure="densities-q1", moves=["theta", 0], **looks)
-            panels[0] = column(panels[0], self.handle)
+            panels[0].append(self.handle)
         self._remark = HTML()
         folded = [self.lines.ratio] if alone and self.lines else []
         self.panel = column(*panels[:1], self._remark, *panels[1:], *folded)
@@ -133,13 +132,7 @@ class _Lines:
             height = sum(heights) if found.q2 is None else height
             self.figures[panel] = self._figure(f"{name}-{panel}", panel, found, height, dark)
         self.panel = column(*map(pane, self.figures.values()))
-        ratio, place = self._log_ratio(name, dark), column()
-        self.ratio = sections(("Log-ratio of q₁ to its target", place))
-
-        def unfold(event: Any) -> None:
-            place[:] = [pane(ratio)] if event.new else []
-
-        self.ratio.param.watch(callback(unfold), "active")
+        self.ratio = sections(("Log-ratio of q₁ to its target", pane(self._log_ratio(name, dark))))
 
     def _log_ratio(self, name: str, dark: bool) -> figure:
         """How far q1 is from what it must match."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 __all__ = ["ErrorCard"]
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, Range1d, Span
 from bokeh.plotting import figure
 
+from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.compute.computations import BUDGETS
 from amci_explorer.compute.requests import Request
@@ -62,10 +65,12 @@ class ErrorCard(Card):
             return ColumnDataSource({name: [] for name in names}, name=f"{self.name}-{what}")
 
         self.sources = {name: source(name, *COLUMNS) for name in ESTIMATORS}
-        self._kept = source("kept", "xs", "ys", "colour")
+        lines = ("xs", "ys", "colour")
+        self._kept, self._firm, self._medians, self._bands = (
+            source(what, *lines) for what in ("kept", "firm", "medians", "bands")
+        )
         self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
         self._brackets = source("brackets", *BRACKETS)
-        self._spread: dict[str, list[Any]] = {}
         self.figure = self._picture()
         self.note = HTML("", NOTE)
         return [pane(self.figure), self.note]
@@ -84,7 +89,8 @@ class ErrorCard(Card):
         return super().answers(replace(asked, settings=settings), wanted)
 
     def clear(self) -> None:
-        for source in (*self.sources.values(), self._kept, self._brackets):
+        lines = (self._kept, self._firm, self._medians, self._bands)
+        for source in (*self.sources.values(), *lines, self._brackets):
             source.data = {column: [] for column in source.data}
         self._ends.data = UNUSED
         self.note.object = ""
@@ -103,13 +109,12 @@ class ErrorCard(Card):
         kept = {} if self.kept is None else columns(self.kept.value, measure)
         for name, source in self.sources.items():
             source.data = own.get(name, {column: [] for column in COLUMNS})
-            for part in self._spread[name]:
-                part.visible = spread
-        self._kept.data = {
-            "xs": [each["draws"] for each in kept.values()],
-            "ys": [each["error"] for each in kept.values()],
-            "colour": [ESTIMATORS[name].colour(self.dark) for name in kept],
-        }
+        judged = {name: each for name, each in own.items() if name != "bound"}
+        runs = judged if spread else {}
+        self._kept.data = self._lines(kept, "error")
+        self._firm.data = self._lines(judged, "firm")
+        self._medians.data = self._lines(runs, "median")
+        self._bands.data = self._lines(runs, "low", "high")
         ends = [extent(each, measure, spread=spread) for each in (own, kept) if each]
         ylim = min(low for low, _ in ends), max(high for _, high in ends)
         set_range(self.figure.y_range, *ylim)
@@ -149,9 +154,13 @@ class ErrorCard(Card):
         shown.on_event("tap", callback(self._choose))
         self._line = Span(dimension="height", line_width=1, line_dash=[2, 3])
         shown.add_layout(self.theme.follow(self._line, INK, "line_color"))
-        kept = {"line_color": "colour", "line_dash": "dotted", "line_width": 2}
-        shown.multi_line("xs", "ys", source=self._kept, level="underlay", **kept)
+        looks = {"fill_color": "colour", "fill_alpha": 0.14, "line_alpha": 0}
+        shown.patches("xs", "ys", source=self._bands, **looks)
+        for source, width in ((self._kept, 2), (self._medians, 1.5)):
+            looks = {"line_color": "colour", "line_dash": "dotted", "line_width": width}
+            shown.multi_line("xs", "ys", source=source, **looks)
         lines = [self._curve(shown, name) for name in ESTIMATORS]
+        shown.multi_line("xs", "ys", source=self._firm, line_color="colour", line_width=2.5)
         add_hover(shown, lines, [("", "$name"), *TIPS])
         shown.text(source=self._ends, text_color="colour", x_offset=8, level="overlay", **WORDS)
         brackets = shown.multi_line("xs", "ys", source=self._brackets, line_width=1.4)
@@ -163,19 +172,25 @@ class ErrorCard(Card):
         return shown
 
     def _curve(self, shown: figure, name: str) -> Any:
-        """An estimator's line, faint where the runs do not determine it; and their spread."""
-        style, looks = ESTIMATORS[name], {"source": self.sources[name]}
-        dash = list(style.dash) if name == "bound" else "solid"
-        looks_of_line = looks | {"line_width": 2.5, "line_dash": dash}
-        line = shown.line("draws", "error", line_alpha=FAINT, name=style.label, **looks_of_line)
-        firm = shown.line("draws", "firm", name=name, **looks_of_line)
-        median = shown.line("draws", "median", line_width=1.5, line_dash="dotted", **looks)
-        band = shown.varea("draws", "low", "high", fill_alpha=0.14, **looks)
-        for each in (line, firm, median):
-            self.theme.follow(each.glyph, style, "line_color")
-        self.theme.follow(band.glyph, style, "fill_color")
-        self._spread[name] = [] if name == "bound" else [median, band]
+        """A line, faint but for the bound: what the runs determine is drawn above it."""
+        style = ESTIMATORS[name]
+        dash, alpha = (list(style.dash), 1) if name == "bound" else ("solid", FAINT)
+        looks = {"line_width": 2.5, "line_dash": dash, "line_alpha": alpha, "name": style.label}
+        line = shown.line("draws", "error", source=self.sources[name], **looks)
+        self.theme.follow(line.glyph, style, "line_color")
         return line
+
+    def _lines(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
+        """Lines of estimators in their colours; or bands, whose second edge leads back."""
+
+        def along(each: Mapping[str, Array], names: Iterable[str]) -> Array:
+            return np.concatenate([each[name][:: 1 - 2 * i] for i, name in enumerate(names)])
+
+        return {
+            "xs": [along(each, ("draws",) * len(edges)) for each in found.values()],
+            "ys": [along(each, edges) for each in found.values()],
+            "colour": [ESTIMATORS[name].colour(self.dark) for name in found],
+        }
 
     def _factors(self, found: ErrorCurves, *, complete: bool) -> dict[str, list[Any]]:
         """The bracket between AMCI and its best rival, with the headline's ratio."""

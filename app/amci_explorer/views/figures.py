@@ -20,7 +20,20 @@ import math
 from typing import Any
 
 import panel as pn
-from bokeh.models import CustomAction, CustomJS, HoverTool, Range1d, Title
+from bokeh.models import (
+    CustomAction,
+    CustomJS,
+    Filter,
+    HoverTool,
+    LabelingPolicy,
+    Range1d,
+    Scale,
+    SelectionPolicy,
+    Ticker,
+    TickFormatter,
+    Title,
+)
+from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
 from amci_explorer.js.scripts import FIGURES
@@ -47,6 +60,11 @@ TOOLS = """
 :host { opacity: var(--tools, 1); transition: opacity 0.15s; }
 div { --button-height: 24px; }
 """
+# Parts without a state of their own: one serves all pictures of a page.
+STATELESS = (
+    *(AreaVisuals, Filter, LabelingPolicy, Scale, SelectionPolicy),
+    *(Ticker, TickFormatter),
+)
 # A page with a vector file's symbol: Bokeh has no icon of its own for it.
 SVG_ICON = (
     "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' "
@@ -127,9 +145,18 @@ def add_hover(
 
 def pane(shown: figure) -> pn.pane.Bokeh:
     """Puts a figure into the page, when all of its parts are there."""
-    # Nothing is ever selected or muted: glyphs for that are two thirds of what the page holds.
+    # Nothing is ever selected, muted or filtered: models for that are most of what a page holds.
+    views: dict[str, Any] = {}
     for part in shown.renderers:
-        part.update(nonselection_glyph="auto", muted_glyph="auto")
+        view = views.setdefault(part.data_source.id, part.view)
+        part.update(nonselection_glyph="auto", muted_glyph="auto", view=view)
+    # Kept with the document, so that it ends with it.
+    shared = vars(pn.state.curdoc or shown).setdefault("stateless", {})
+    for model in shown.references():
+        for name in model.properties_with_refs():
+            if isinstance(part := getattr(model, name), STATELESS):
+                key = type(part), str(part.properties_with_values(include_defaults=False))
+                setattr(model, name, shared.setdefault(key, part))
     return pn.pane.Bokeh(shown, sizing_mode="stretch_width", margin=0)
 
 

@@ -24,6 +24,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
+from amci_explorer.server.session import callback
 from amci_explorer.views.style import NARROW
 
 TITLE = """
@@ -119,9 +120,20 @@ def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
 
 
 def sections(*named: tuple[str, Any]) -> pmui.Accordion:
-    """Parts of the page that are folded away until they are wanted, under their titles."""
+    """Parts under their titles, which are in the page while they are unfolded."""
     looks = {"active": [], "disable_gutters": True, "sizing_mode": "stretch_width", "margin": 0}
-    return pmui.Accordion(*named, sx=SECTIONS, **looks)
+    # Not `dynamic`: what that brings is no part of the page's document, and cannot be pressed.
+    places = [column() for _ in named]
+    titled = [(title, place) for (title, _), place in zip(named, places, strict=True)]
+    created = pmui.Accordion(*titled, sx=SECTIONS, **looks)
+
+    def unfold(event: Any) -> None:
+        for i, place in enumerate(places):
+            if (i in event.new) != bool(len(place)):
+                place[:] = [named[i][1]] if i in event.new else []
+
+    created.param.watch(callback(unfold), "active")
+    return created
 
 
 def place_on_phones(part: Any, order: int) -> None:

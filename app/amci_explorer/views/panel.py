@@ -78,14 +78,14 @@ class DensityPanel:
         }
         self._help, self._place = HTML(), column()
         self._as_table = AsTable("Densities", lambda: export.joined(self._lines()))
-        self.card = card(
+        self.panel = card(
             "Proposals",
             self._place,
             self._as_table.panel,
+            self._live,
             tools=[*self._choices.values()],
             help_text=self._help,
         )
-        self.panel = column(self.card, self._live)
 
     def open(self) -> None:
         """Turns to the state's problem."""
@@ -94,7 +94,7 @@ class DensityPanel:
         for name, choice in self._choices.items():
             hide(choice, (problem.x.dim == 1) != (name == "logarithmic") or problem.x.dim == 2)
         self.follow(SHAPING)
-        entitle(self.card, self._state.f)
+        entitle(self.panel, self._state.f)
 
     def follow(self, changed: set[str]) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""

@@ -66,6 +66,7 @@ class PlayCard(Card):
             x_label="x",
             y_label="weight / mean weight",
             height=240,
+            tools="box_zoom,reset",
             x_range=Range1d(0, 1),
             y_range=Range1d(0, 2),
         )
@@ -75,6 +76,7 @@ class PlayCard(Card):
             x_label="draws per proposal",
             y_label="μ ± 2 standard errors",
             height=240,
+            tools="box_zoom,reset",
             x_axis_type="log",
             x_range=Range1d(1, MOST),
             y_range=Range1d(0, 1),

@@ -47,8 +47,9 @@ class TabsView:
         self._dark = False
         self._closed: list[int] = []
         self._note = HTML("", NOTE)
+        nothing = pn.Spacer(height=0, margin=0)
         self._strip = pmui.Tabs(
-            *((kind.title, pn.Spacer(height=0, margin=0)) for kind in kinds),
+            *((kind.title, nothing) for kind in kinds),
             sizing_mode="stretch_width",
             margin=0,
             sx=PLAIN,

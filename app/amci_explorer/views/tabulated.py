@@ -15,6 +15,7 @@ from amci_explorer.views.layout import column, sections
 
 # A longer table takes a page seconds to lay out: the CSV has all of it.
 MOST = 200
+PLACE = ":host { max-height: 420px !important; overflow: auto; }"
 
 
 class AsTable:
@@ -28,9 +29,13 @@ class AsTable:
     def __init__(self, caption: str, table: Callable[[], pd.DataFrame]) -> None:
         self._table = table
         self._pane = pn.pane.DataFrame(
-            index=False, max_rows=MOST, float_format=lambda value: number(value, 4)
+            index=False,
+            max_rows=MOST,
+            float_format=lambda value: number(value, 4),
+            # What scrolls is its place, which keys can reach.
+            styles={"overflow": "visible"},
         )
-        place = column(self._pane, styles={"overflow": "auto", "max-height": "420px"})
+        place = column(self._pane, stylesheet=PLACE)
         place.html_attributes = {"tabindex": "0", "aria-label": f"{caption}, as a table"}
         self.panel = sections(("As a table", place))
         self.panel.param.watch(callback(lambda _: self.renew()), "active")
