@@ -68,7 +68,7 @@ def test_axe_finds_nothing(visit, width, height, theme):
     tabs = opened.page.get_by_role("tab")
     for i, name in enumerate(tabs.all_inner_texts()):
         tabs.nth(i).click()
-        expect(opened.page.get_by_role("tabpanel", name=name)).to_be_visible()
+        expect(tabs.nth(i)).to_have_attribute("aria-selected", "true")
         opened.wait_for_end(4)
         assert_accessible(opened, name)
     for fold in opened.page.get_by_role("button", name="As a table").all():
@@ -132,13 +132,8 @@ def what_has_gone_and_come_back_has_its_roles(opened):
         opened.page.get_by_role("tab", name=name).click()
         opened.page.get_by_role("tabpanel", name=name).wait_for(state="visible")
     panel = opened.page.get_by_role("tabpanel", name="Sample reuse")
-    expect(panel.get_by_role("toolbar")).to_have_count(2)
+    expect(panel.get_by_role("toolbar")).to_have_count(1)
     expect(panel.get_by_role("img", name="Relative error over alpha and beta")).to_be_visible()
-
-
-def a_cut_is_told_of_anew_when_beta_is_chosen(opened):
-    opened.move("β: share of E₂ from q₁", 0.5)
-    opened.page.get_by_role("img", name="along alpha at beta 0.50").wait_for()
 
 
 def a_picture_is_a_table_for_those_who_unfold_it(opened):
@@ -176,7 +171,6 @@ def test_pictures_tools_and_legends_go_by_keys(visit):
     a_picture_is_moved_and_set_back(opened)
     its_tools_come_when_they_are_reached(opened)
     what_has_gone_and_come_back_has_its_roles(opened)
-    a_cut_is_told_of_anew_when_beta_is_chosen(opened)
     a_picture_is_a_table_for_those_who_unfold_it(opened)
     the_first_stop_leads_past_the_controls(opened)
 

@@ -9,7 +9,8 @@ cb_obj.apply_json_patch = (...patch) => {
     cb_obj._new_models.clear()
 }
 
-// On a phone the tools of pictures stand below them, also of those that come later.
+// On a phone the tools of pictures stand below them and legends are narrow, also of those that come
+// later.
 const narrow = window.innerWidth < 600
 if (narrow) {
     let waiting = false
@@ -18,6 +19,7 @@ if (narrow) {
         for (const model of cb_obj.all_models) {
             if (model.type === "Figure" && model.toolbar_location != "below") {
                 model.setv({toolbar_location: "below", min_border_left: 60, min_border_right: 6})
+                model.above.filter(({type}) => type === "Legend").forEach(each => each.setv({ncols: 1}))
             }
         }
     }

@@ -50,7 +50,8 @@ HANDLES = f"""
 # Presets in a line beside the problem; where that is too long one pushes it sideways.
 TOP = """
 :host { flex-wrap: nowrap !important; }
-@media (max-width: 599.95px) { :host > :first-child { width: 210px !important; } }
+:host > div:first-of-type { flex: none !important; width: 290px !important; }
+@media (max-width: 599.95px) { :host > div:first-of-type { width: 210px !important; } }
 """
 CHIPS = """
 :host { flex: 1 1 0 !important; width: auto !important; min-width: 0; overflow-x: auto !important;
@@ -85,9 +86,7 @@ class Controls:
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
         names = problem_names()
         titles = {title: name for name, title in names.items()}
-        self.problem = select(
-            "Problem", titles, value=state.original, sizing_mode=None, width=290, margin=0
-        )
+        self.problem = select("Problem", titles, value=state.original, margin=0)
         self.problem.param.watch(callback(self._chose_problem), "value")
         self.target = TargetControls(state)
         # What a check of a problem of one's own found, and what its proposals are not.

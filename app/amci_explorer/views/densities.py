@@ -22,6 +22,7 @@ from amci_explorer.numbers.line import LineDensities
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.tumour import Course, TumourDensities
 from amci_explorer.plots.colours import SHAPES, label
+from amci_explorer.server.session import callback
 from amci_explorer.text import number
 from amci_explorer.views.figures import (
     add_hover,
@@ -132,7 +133,15 @@ class _Lines:
             height = sum(heights) if found.q2 is None else height
             self.figures[panel] = self._figure(f"{name}-{panel}", panel, found, height, dark)
         self.panel = column(*map(pane, self.figures.values()))
-        self.ratio = sections(("Log-ratio of q₁ to its target", pane(self._log_ratio(name, dark))))
+        ratio = self._log_ratio(name, dark)
+        fold = sections(("Log-ratio of q₁ to its target", column()))
+        # Below the fold: inside it a picture has no size.
+        self.ratio = column(fold)
+
+        def unfold(event: Any) -> None:
+            self.ratio[1:] = [pane(ratio)] if event.new else []
+
+        fold.param.watch(callback(unfold), "active")
 
     def _log_ratio(self, name: str, dark: bool) -> figure:
         """How far q1 is from what it must match."""

@@ -36,6 +36,7 @@ STYLE = """
 .level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
 p, li { margin: 0 0 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
 ul { margin: 0; padding-left: 1.1rem; }
+.wide { overflow-x: auto; }
 table { border-spacing: 0; margin-top: 8px; font-size: var(--text); }
 th, td { padding: 2px 24px 2px 0; text-align: left; font-variant-numeric: tabular-nums; }
 """

@@ -64,7 +64,8 @@ def about_terms(found: Diagnosis, *, signed: bool) -> str:
         for term in found.terms
     ]
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><tr>{''.join(f'<th>{head}</th>' for head in HEADS)}</tr>{body}</table>"
+    head = "".join(f"<th>{head}</th>" for head in HEADS)
+    return f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def about_way(found: Diagnosis) -> str:
