@@ -162,7 +162,7 @@ def test_a_training_for_another_problem_does_not_change_what_is_looked_at(state,
 
 @pytest.mark.parametrize(
     ("then", "said"),
-    [("wait", "is the best up to that point"), ("wait for nothing", "Stopped before there was")],
+    [("wait", "is the best up to that point"), ("wait for nothing", "Stopped before the first")],
 )
 def test_a_stop_keeps_the_best(state, program, then, said):
     async def body(session):

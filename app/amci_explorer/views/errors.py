@@ -93,6 +93,9 @@ class ErrorCard(Card):
         for source in (*self.sources.values(), *lines, self._brackets):
             source.data = {column: [] for column in source.data}
         self._ends.data = UNUSED
+        # Room for every name from the start, so that nothing moves when the curves come.
+        styles = [ESTIMATORS[name] for name in ("bound", *self.store.measured)]
+        self.figure.min_border_right = width_of([each.short or each.label for each in styles])
         self.note.object = ""
 
     def redraw(self) -> None:
@@ -119,7 +122,6 @@ class ErrorCard(Card):
         ylim = min(low for low, _ in ends), max(high for _, high in ends)
         set_range(self.figure.y_range, *ylim)
         labels = names(own, ylim, height=HEIGHT, dark=self.dark).columns()
-        self.figure.min_border_right = width_of(labels["text"])
         self._ends.data = {n: [*labels[n], *UNUSED[n]][: len(ESTIMATORS)] for n in UNUSED}
         self._brackets.data = self._factors(found, complete=complete)
         self.note.object = f"<p>{outside(found)}</p>"
