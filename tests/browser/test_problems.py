@@ -50,16 +50,17 @@ def the_mismatch_handle_moves_the_case(opened, state):
     state.move(level=level)
     opened.move("Mismatch level, nats", level)
     wait_for_truth(opened, state)
-    opened.wait_for_text(f"{number(state.level)} nats")
+    known = state.problem.mismatch(*state.settings.pair)
+    opened.wait_for_text(f"{number(float(known))} nats")
 
 
 def its_terms_are_diagnosed_on_a_phone(opened, state):
     opened.page.set_viewport_size({"width": 390, "height": 844})
     open_diagnostics(opened)
-    found = computed_diagnosis(state.problem.name, *state.settings.pair, draws=8)
+    found = computed_diagnosis(state.problem.name, *state.settings.pair, draws=state.draws)
     wait_for_way(opened, found)
-    gauges = opened.page.get_by_text("Pareto k-hat", exact=True)
-    expect(gauges).to_have_count(len(found.terms))
+    limits = opened.page.get_by_text("Pareto k-hat", exact=True)
+    expect(limits).to_be_visible()
     # A picture without a width would keep the page waiting.
     opened.wait("() => Bokeh.documents[0].is_idle")
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -97,13 +98,15 @@ def is_moved_and_diagnosed(opened, state):
     opened.page.set_viewport_size({"width": 1440, "height": 900})
 
 
-def is_chosen_and_its_figures_follow(opened, name):
+def is_chosen_and_its_figures_follow(opened, name, draws):
     turn_to(opened, name)
     # Another problem has fewer of them, or more.
     for preset in PRESETS[name]:
         expect(opened.page.get_by_role("button", name=preset.name, exact=True)).to_be_visible()
     opened.wait("name => new URL(location.href).searchParams.get('problem') == name", name)
-    is_moved_and_diagnosed(opened, State(name))
+    state = State(name)
+    state.set(draws=draws)
+    is_moved_and_diagnosed(opened, state)
     tab = opened.page.get_by_role("tab", name="Sample reuse")
     if name == "gain-loss":
         # Three proposals have no (alpha, beta).
@@ -161,7 +164,7 @@ def another_plane_of_the_map_keeps_other_coordinates(opened):
     open_map(opened)
     choose(opened, "Vertical axis", "Sharpness s")
     opened.wait(
-        "() => Bokeh.documents[0].get_model_by_name('amortization-map')"
+        "() => Bokeh.documents[0].get_model_by_name('amortization-map')?"
         ".left[0].axis_label == 'Sharpness s'"
     )
     wait_for_map(opened)
@@ -175,6 +178,7 @@ def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visi
     opened = visit("?problem=tail-5d&y=0,1,2,3,1&runs=4&draws=8")
     opened.wait_for_end(4)
     state = State("tail-5d")
+    state.set(draws=8)
     another_coordinate_and_another_pair_can_be_looked_at(opened)
     coordinates_move_together_or_one_by_one(opened, state)
     the_map_can_be_called_off_and_run_again(opened)
@@ -184,7 +188,7 @@ def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visi
     for _ in range(5):
         opened.page.keyboard.press("ArrowRight")
     for name in ("gain-loss", "tail-1d"):
-        is_chosen_and_its_figures_follow(opened, name)
+        is_chosen_and_its_figures_follow(opened, name, draws=8)
 
 
 def test_a_known_normalizer_leaves_a_tab_without_sense_and_other_problems_are_chosen(visit):
@@ -195,4 +199,4 @@ def test_a_known_normalizer_leaves_a_tab_without_sense_and_other_problems_are_ch
     opened.press(PRESETS["peak"][0].name)
     is_moved_and_diagnosed(opened, State("peak"))
     for name in set(PROBLEMS) - {"tail-1d", "tail-5d", "gain-loss", "peak"}:
-        is_chosen_and_its_figures_follow(opened, name)
+        is_chosen_and_its_figures_follow(opened, name, draws=64)

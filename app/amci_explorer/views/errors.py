@@ -29,7 +29,7 @@ from amci_explorer.views.bound import bound, tie
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import add_hover, at_most, describe, pane, picture, set_range
 from amci_explorer.views.layout import HTML, NOTE
-from amci_explorer.views.style import PALETTE
+from amci_explorer.views.style import NARROW, PALETTE
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import about_curves, outside
 from amci_explorer.words.headline import EXACT, compare, position
@@ -48,6 +48,8 @@ UNUSED: dict[str, list[Any]] = {
     column: [nothing] * len(ESTIMATORS)
     for column, nothing in (("x", math.nan), ("y", math.nan), ("text", ""), ("colour", "black"))
 }
+# For a line below the picture, on a narrow page for two, so that nothing moves when it comes.
+ROOM = f":host {{ min-height: 1.2rem; }} @media {NARROW} {{ :host {{ min-height: 2.4rem; }} }}"
 WORDS = {"text_font_size": "12px", "text_font_style": "bold", "text_baseline": "middle"}
 
 
@@ -72,7 +74,7 @@ class ErrorCard(Card):
         self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
         self._brackets = source("brackets", *BRACKETS)
         self.figure = self._picture()
-        self.note = HTML("", NOTE)
+        self.note = HTML("", NOTE, ROOM)
         return [pane(self.figure), self.note]
 
     def tools(self) -> list[Any]:
@@ -150,7 +152,7 @@ class ErrorCard(Card):
             x_range=Range1d(0.9 * BUDGETS[0], BUDGETS[-1]),
             y_range=Range1d(1e-3, 1e3),
         )
-        shown.update(stylesheets=[*shown.stylesheets, at_most(LOWER)], min_border_left=66)
+        shown.update(stylesheets=[*shown.stylesheets, at_most(LOWER)], min_border_left=73)
         self._formatters = {True: ticks(" %"), False: ticks()}
         shown.xaxis.formatter = draws_ticks()
         shown.on_event("tap", callback(self._choose))

@@ -26,7 +26,7 @@ p {{ margin: 0; }}
 .definition, .why {{ font-size: var(--small); line-height: 1.45; color: var(--muted);
                      min-height: 2.9em; }}
 .headline {{ margin: 2px 0; font-size: var(--headline); line-height: 1.25; font-weight: 600;
-             min-height: 1.25em; color: var(--ink); text-wrap: balance; }}
+             min-height: 2.5em; color: var(--ink); text-wrap: balance; }}
 b {{ color: var(--of, var(--ink)); font-weight: 600; }}
 .badge {{ display: inline-block; padding: 0 8px; margin-right: 4px; border-radius: 5px;
           font-weight: 600; color: var(--level);
