@@ -2,8 +2,8 @@ r"""How the dashboard bears a class: `python benchmarks/visitors.py`, on an othe
 
 Starts the real server, and visits it over loopback as pages do, by Bokeh's protocol, without
 browsers: some visitors drag a slider ten times a second while others have error curves computed.
-The densities that answer a move hold the threshold it was moved to, so that every answer is known
-to be that of its move. Then pages are opened and left, and the server's memory is looked at.
+The pictures that they move are the server's: of a problem that a page paints by itself the server
+hears on release only. Then pages are opened and left, and the server's memory is looked at.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ __all__ = ["main"]
 
 import argparse
 import asyncio
+import math
 import re
 import sys
 import tempfile
@@ -27,63 +28,69 @@ sys.path[:0] = [str(ROOT / "tests")]
 from protocol import Page  # noqa: E402
 from serving import served_dashboard  # noqa: E402
 
-LABEL, DENSITIES = "Threshold θ", "densities"
-RANGE = (0.5, 4.5)
+PROBLEM, LABEL = "?problem=tail-5d", "Threshold θ, all coordinates"
+RANGE = (0.5, 2.5)
 MOVES_A_SECOND = 10
 # More runs than end while it is measured.
-ENDLESS = "?runs=10000"
+ENDLESS = "&runs=10000"
 SECONDS_TO_SETTLE = 40
 MOST_SECONDS, MOST_VISITS = 600, 2000
 WANTED_95, WANTED_GROWTH = 0.400, 150
 
 
 class Visitor(Page):
-    """A page whose slider is dragged, and which notes when it is answered."""
+    """A page whose slider is dragged, and which notes when its moves are answered.
+
+    As a page does, it sends the newest move when the last one that it sent is answered.
+    """
 
     def __init__(self, token: str, connection: WebSocketClientConnection) -> None:
         super().__init__(token, connection)
-        self.waiting: dict[float, float] = {}
+        # Moves that are not answered yet: the slider's value, and when it got there.
+        self.waiting: list[tuple[float, float]] = []
         self.answered: list[float] = []
         self.moves = 0
+        # How many of them the last one that was sent answers; 0: nothing is sent.
+        self.sent, self.at = 0, math.nan
 
     async def listen(self) -> None:
         """Notes answers until the connection is closed."""
         while True:
             try:
-                kind, _, buffers = await self.receive()
+                _, content, _ = await self.receive()
             except ConnectionError:
                 return
-            if kind != "PATCH-DOC" or not self.waiting:
-                continue
-            now = time.perf_counter()
-            arrays = [np.frombuffer(each) for each in buffers if len(each) % 8 == 0]
-            seen = np.concatenate(arrays) if arrays else np.empty(0)
-            for threshold, sent in list(self.waiting.items()):
-                if (np.abs(seen - threshold) < 1e-9).any():
-                    self.answered.append(now - sent)
-                    # The newest move answers those before it.
-                    for other, earlier in list(self.waiting.items()):
-                        if earlier < sent:
-                            self.answered.append(now - earlier)
-                            del self.waiting[other]
-                    del self.waiting[threshold]
+            if self.sent and '"answered"' in content:
+                # Sent with all that was drawn; it answers the moves before as well.
+                now = time.perf_counter()
+                self.answered += [now - at for _, at in self.waiting[: self.sent]]
+                del self.waiting[: self.sent]
+                self.sent = 0
+                await self.send_newest()
+
+    async def send_newest(self) -> None:
+        """Says where the slider is, unless an answer is due."""
+        # To where it is, as the server knows, nothing would be sent.
+        if self.waiting and not self.sent and self.waiting[-1][0] != self.at:
+            self.sent, self.at = len(self.waiting), self.waiting[-1][0]
+            await self.change(self.model(label=LABEL)["id"], "value", self.at)
 
     async def drag(self, seconds: float, rng: np.random.Generator) -> None:
         """Moves the slider about, ten times a second."""
-        low, high = RANGE
-        slider = self.model(label=LABEL)["id"]
+        low, high = (100 * end for end in RANGE)
         until = time.perf_counter() + seconds
         await asyncio.sleep(rng.random() / MOVES_A_SECOND)
         while time.perf_counter() < until:
-            threshold = float(rng.integers(100 * low, 100 * high)) / 100
-            self.waiting[threshold] = time.perf_counter()
+            value = float(rng.integers(low, high)) / 100
+            self.waiting.append((value, time.perf_counter()))
             self.moves += 1
-            await self.change(slider, "value", threshold)
+            await self.send_newest()
             await asyncio.sleep(1 / MOVES_A_SECOND)
 
 
 async def drag(address: str, *, visitors: int, computing: int, seconds: float) -> None:
     """Lets visitors drag while others compute, and prints how they are answered."""
+    address += PROBLEM
     busy = [await Visitor.come(address + ENDLESS + f"&seed={i}") for i in range(computing)]
     here = [await Visitor.come(address) for _ in range(visitors)]
     listening = [asyncio.create_task(each.listen()) for each in (*busy, *here)]

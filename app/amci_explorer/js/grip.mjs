@@ -19,7 +19,7 @@ export function render({model, view}) {
         at = value
         place()
     }
-    const moves = mover(thumb, model, () => { model.value = at }, ({theta}) => {
+    const moves = mover(thumb, model, "value", () => at, ({theta}) => {
         if (!isHeld) { show(theta[0]) }
     })
     const move = to => {

@@ -33,7 +33,7 @@ export function render({model}) {
         caption.textContent = `${model.caption}: ${first} across, ${second} up`
         follow()
     }
-    const moves = mover(point, model, () => { model.at = [...at] }, detail => {
+    const moves = mover(point, model, "at", () => [...at], detail => {
         if (isHeld || !model.moves.every(([variable]) => variable != null)) { return }
         at = model.moves.map(([variable, coordinate]) => detail[variable][coordinate])
         show()

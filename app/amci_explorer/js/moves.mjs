@@ -1,14 +1,15 @@
 // What moves a case. The page hears of a move first: where it paints that by itself, the server hears
-// of it on release only.
+// of it on release only. Elsewhere it hears of the next move once it has answered the last one, so that
+// moves never queue up there.
 
 /**
  * Ties what is moved, an element, to the page and to a model of Panel's.
  *
- * send: tells the server where it is; follow: called with the case, {y, theta, level}, wherever the
- * page paints one
+ * name: the model's property that says where it is; where: its value now; follow: called with the
+ * case, {y, theta, level}, wherever the page paints one
  */
-export function mover(el, model, send, follow) {
-    let waiting = null
+export function mover(el, model, name, where, follow) {
+    let waiting = null, isAsked = false, isLater = false
     const tell = (name, detail) => el.dispatchEvent(
         new CustomEvent(name, {bubbles: true, composed: true, cancelable: true, detail}))
     const hear = ({detail}) => follow(detail)
@@ -17,14 +18,25 @@ export function mover(el, model, send, follow) {
     const now = () => {
         window.cancelAnimationFrame(waiting)
         waiting = null
-        send()
+        isLater = false
+        // What does not change is not sent, and not answered.
+        isAsked = String(where()) != String(model[name])
+        model[name] = where()
     }
+    const send = () => {
+        isLater = isAsked
+        if (!isAsked) { waiting ??= window.requestAnimationFrame(now) }
+    }
+    model.on("answered", () => {
+        isAsked = false
+        if (isLater) { send() }
+    })
     return {
         // Each part: [variable, coordinate, value].
         move(...parts) {
             const isPainted = parts.every(([variable, coordinate, value]) =>
                 variable != null && !tell("amci:move", {variable, coordinate, value}))
-            if (!isPainted) { waiting ??= window.requestAnimationFrame(now) }
+            if (!isPainted) { send() }
         },
         release() {
             now()

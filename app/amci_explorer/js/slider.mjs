@@ -35,7 +35,7 @@ export function render({model}) {
         made.style.setProperty("--along", along(value))
         return made
     }))
-    const moves = mover(input, model, () => { model.value = Number(input.value) }, at => {
+    const moves = mover(input, model, "value", () => Number(input.value), at => {
         if (variable != null && !isHeld) { show([at[variable]].flat()[coordinate]) }
     })
     input.addEventListener("input", () => {

@@ -77,7 +77,10 @@ def tie(state: State, name: str, widget: Any) -> Any:
                 widget.param.trigger("value")
 
     follow()
-    widget.param.watch(callback(take), ["value", "committed"] if slides else ["value"])
+    if slides:
+        widget.on_move(take)
+    else:
+        widget.param.watch(callback(take), "value")
     state.param.watch(follow, ["problem", name])
     return widget
 
@@ -206,5 +209,5 @@ class CaseControls:
             if any(event.name == "committed" for event in events):
                 self._state.commit()
 
-        widget.param.watch(callback(handle), ["value", "committed"])
+        widget.on_move(handle)
         return widget

@@ -120,8 +120,7 @@ class DensityPanel:
             self.view.show_draws(self._draws)
             entitle(self.view.panel, state.f)
             if self.view.handle is not None:
-                moved = callback(self._grabbed)
-                self.view.handle.param.watch(moved, ["value", "committed"])
+                self.view.handle.on_move(self._grabbed)
         if self.view.handle is not None:
             self._attach()
         self._tell()

@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 import param
-from panel.custom import JSComponent
 
 from amci_core.amortization import default_plane
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
 from amci_explorer.js.scripts import MAP
 from amci_explorer.numbers.typical import drawn
-from amci_explorer.server.session import callback
 from amci_explorer.state.fields import plane_axes
 from amci_explorer.state.state import State
-from amci_explorer.views.slider import same
+from amci_explorer.views.slider import Movable, same
 from amci_explorer.words.evaluation import drawn_from
 
 STYLE = """
@@ -44,19 +42,17 @@ i:last-of-type { top: calc(100% * var(--y)); left: 0; right: 0; height: 1px; }
 DRAWS = 300
 
 
-class CaseMap(JSComponent):
+class CaseMap(Movable):
     """Draws as dots, and the case as a point that is dragged or moved by arrow keys."""
 
     cloud: Any = param.String(doc="The dots, as SVG.")
     ends: Any = param.List(default=[], doc="Ends of both axes; empty where there is no plane.")
     labels: Any = param.List(default=[], doc="What the axes are called.")
-    moves: Any = param.List(default=[], doc="What a page that paints moves, see `Slider`.")
     caption: Any = param.String(doc="What it shows.")
     at: Any = param.List(default=[], doc="Where the case is.")
-    committed: Any = param.Integer(default=0, doc="How often the point was let go.")
     _esm = MAP
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
-    _debounce = 1
+    _where = "at"
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class _Axis:
 
     @property
     def moves(self) -> list[Any]:
-        """What a page that paints moves, see `Slider`."""
+        """What a page that paints moves, see `Movable`."""
         return [self.variable, *self.coordinates] if len(self.coordinates) == 1 else []
 
     def of(self, points: Any) -> Array:
@@ -87,7 +83,7 @@ class PositionView:
     def __init__(self, state: State) -> None:
         self._state = state
         self.panel = CaseMap(sizing_mode="stretch_width", margin=0)
-        self.panel.param.watch(callback(self._moved), ["at", "committed"])
+        self.panel.on_move(self._moved)
 
     def show(self) -> None:
         """Marks the state's case."""

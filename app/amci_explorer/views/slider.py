@@ -2,15 +2,17 @@ r"""The slider of the page: a native range input, for all that has a range."""
 
 from __future__ import annotations
 
-__all__ = ["Grip", "Slider", "same"]
+__all__ = ["Grip", "Movable", "Slider", "same"]
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import param
 from panel.custom import JSComponent
 
 from amci_explorer.js.scripts import GRIP, SLIDER
+from amci_explorer.server.session import callback
 
 STYLE = """
 .slider { --ink-of: var(--accent, #1f5f8b); display: grid; grid-template-columns: 1fr auto;
@@ -53,12 +55,36 @@ PILL = """
 """
 
 
-class Slider(JSComponent):
-    """A slider under its name and its value, which stands there in fixed decimals.
+class Movable(JSComponent):
+    """What is moved in the page: the server hears of a move once it has answered the last one.
 
-    `value` follows the handle; where the page paints what it moves, on release only. `committed`
-    counts releases.
+    Where the page paints what it moves, the server hears on release only.
     """
+
+    moves: Any = param.List(
+        default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
+    )
+    committed: Any = param.Integer(default=0, doc="How often it was let go.")
+    answered: Any = param.Integer(default=0, doc="How often a move, or its end, was answered.")
+    # The parameter that says where it is.
+    _where = "value"
+    # Panel's 50 ms would be more than a move takes altogether.
+    _debounce = 1
+
+    def on_move(self, act: Callable[..., Any]) -> None:
+        """Has an action called with the events of a move, or of its end."""
+
+        def answer(*events: Any) -> None:
+            try:
+                act(*events)
+            finally:
+                self.answered += 1
+
+        self.param.watch(callback(answer), [self._where, "committed"])
+
+
+class Slider(Movable):
+    """A slider under its name and its value, which stands there in fixed decimals."""
 
     label: Any = param.String(doc="Its name.")
     value: Any = param.Number(default=0.0, doc="Where it is.")
@@ -69,14 +95,8 @@ class Slider(JSComponent):
     splits: Any = param.Boolean(default=False, doc="Whether the value is shown as 50 : 50.")
     disabled: Any = param.Boolean(default=False, doc="Whether it only shows a value.")
     marks: Any = param.List(default=[], doc="Marked values: dicts of value, label and above.")
-    moves: Any = param.List(
-        default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
-    )
-    committed: Any = param.Integer(default=0, doc="How often it was let go.")
     _esm = SLIDER
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
-    # Panel's 50 ms would be more than a move takes altogether.
-    _debounce = 1
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 0)} | options)
