@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import json
 import math
+import re
 import threading
 import time
 import urllib.request
@@ -13,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 import pytest
@@ -108,6 +109,22 @@ def test_the_server_answers_to_its_own_names_only(root, host, path):
     assert text.count("\n") == 1
     assert "make serve ORIGIN=" in text
     assert len(text) < 200
+
+
+def test_a_first_visit_loads_what_it_needs_compressed_and_no_font(address):
+    """At most 1.5 MB, of which what comes by the websocket and icons take less than 0.2."""
+    sizes, text = [], get(address)[1]
+    for link in re.findall(r'(?:src|href)="([^"]+\.(?:js|css)[^"]*)"', text):
+        with urllib.request.urlopen(urljoin(address, link), timeout=PATIENCE) as answer:
+            content = answer.read()
+        assert answer.headers["Content-Encoding"] == "gzip", link
+        if "?" in link:
+            assert answer.headers["Cache-Control"].endswith("immutable"), link
+        assert b"roboto" not in gzip.decompress(content).lower() or ".css" not in link
+        sizes.append(len(content))
+    assert len(sizes) > 5
+    assert "bokeh-gl" not in text
+    assert sum(sizes) + len(text) < 1.3e6
 
 
 def test_the_root_leads_to_the_page_with_what_is_asked_for(root):

@@ -19,7 +19,7 @@ BOKEH = Path(settings.bokehjs_path()).resolve()
 PANEL = Path(panel.__file__).resolve().parent / "dist"
 MATERIAL = Path(panel_material_ui.__file__).resolve().parent / "dist"
 # Material brings a font, and the page uses the system's.
-FONT = re.compile(rb"@font-face\{font-family:Roboto;[^}]*\}")
+FONT = re.compile(rb'@font-face\s*\{\s*font-family:\s*"?Roboto"?;[^}]*\}')
 COMPRESSED = {
     str(path): gzip.compress(FONT.sub(b"", path.read_bytes()))
     for path in (
