@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.colours import ESTIMATORS
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.colours import ESTIMATORS
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 

@@ -3,8 +3,8 @@
 import csv
 
 import numpy as np
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute.computations import BUDGETS
-from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.shell import page
 from scipy.stats import norm
 

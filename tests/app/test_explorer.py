@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import panel_material_ui as pmui
 import pytest
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute.results import Results
 from amci_explorer.explorer import TABS
-from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import presets
 from amci_explorer.server.session import callback, guarded
 from amci_explorer.shell import page

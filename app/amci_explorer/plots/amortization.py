@@ -14,7 +14,7 @@ from bokeh.palettes import Cividis256, interp_palette
 
 from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
-from amci_explorer.plots.colours import ESTIMATORS, YOURS
+from amci_explorer.colours import ESTIMATORS, YOURS
 from amci_explorer.plots.style import NOWHERE, axis, frame
 
 UNKNOWN = "#9a9a9a"

@@ -10,8 +10,8 @@ import holoviews as hv
 
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_explorer.colours import SHAPES, label
 from amci_explorer.numbers.pictures import densities as numbers_of
-from amci_explorer.plots.colours import SHAPES, label
 from amci_explorer.plots.style import axis, frame
 from amci_explorer.problems.presets import coordinate_names
 

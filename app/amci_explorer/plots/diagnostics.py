@@ -10,8 +10,8 @@ import holoviews as hv
 import numpy as np
 
 from amci_core.estimators.draws import Array
+from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights
-from amci_explorer.plots.colours import ESTIMATORS, SHAPES
 from amci_explorer.plots.style import axis, draws_ticks, frame, short_ticks
 
 STYLES = {"E1_plus": SHAPES["q1"], "E1_minus": SHAPES["q1_minus"], "E2": SHAPES["q2"]}

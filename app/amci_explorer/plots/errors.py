@@ -25,7 +25,7 @@ from bokeh.models import CustomJSTickFormatter
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
-from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.plots.labels import end_labels
 from amci_explorer.plots.style import decades, draws_ticks, frame
 

@@ -10,8 +10,8 @@ import holoviews as hv
 import numpy as np
 
 from amci_core.estimators.draws import Array
+from amci_explorer.colours import SWEPT, YOURS
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.plots.colours import SWEPT, YOURS
 from amci_explorer.plots.errors import BELOW, CEILING, FLOOR
 from amci_explorer.plots.labels import end_labels
 from amci_explorer.plots.style import axis, decades, draws_ticks, frame

@@ -10,7 +10,7 @@ import holoviews as hv
 import numpy as np
 
 from amci_core.evaluation import ReuseErrors
-from amci_explorer.plots.colours import YOURS
+from amci_explorer.colours import YOURS
 from amci_explorer.plots.style import NOWHERE, axis, frame
 
 FLOOR, CEILING = 1e-18, 1e6

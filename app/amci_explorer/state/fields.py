@@ -28,7 +28,7 @@ import torch
 
 from amci_core.amortization import axis_names, default_plane
 from amci_core.models import Problem
-from amci_explorer.plots.colours import SWEPT
+from amci_explorer.colours import SWEPT
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import (
     coordinate_names,

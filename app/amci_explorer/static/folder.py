@@ -27,10 +27,10 @@ from amci_core.estimators.estimators import Tabled
 from amci_core.evaluation.runs import default_estimators
 from amci_core.io import StoredFileError
 from amci_explorer import plots
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.js.bundle import bundle
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
-from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.problems.presets import digits_of, opening, variable_labels
 from amci_explorer.state.tour import Step
 from amci_explorer.views.densities import DensityView

@@ -15,13 +15,13 @@ from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
 from amci_core.estimators.draws import Array
+from amci_explorer.colours import SHAPES, label
 from amci_explorer.js.scripts import SHARED
 from amci_explorer.numbers import SMALLEST_DENSITY, Densities
 from amci_explorer.numbers.draws import MarginalDensities
 from amci_explorer.numbers.line import LineDensities
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.tumour import Course, TumourDensities
-from amci_explorer.plots.colours import SHAPES, label
 from amci_explorer.server.session import callback
 from amci_explorer.text import number
 from amci_explorer.views.figures import (

@@ -6,9 +6,9 @@ __all__ = ["DiagnosticsCard"]
 
 from typing import Any
 
+from amci_explorer.colours import VERDICTS
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.diagnosis import Diagnosis
-from amci_explorer.plots.colours import VERDICTS
 from amci_explorer.plots.diagnostics import (
     STYLES,
     running_estimate,

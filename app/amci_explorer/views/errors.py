@@ -16,9 +16,9 @@ from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
+from amci_explorer.colours import ESTIMATORS, Style
 from amci_explorer.compute.computations import BUDGETS
 from amci_explorer.compute.requests import Request
-from amci_explorer.plots.colours import ESTIMATORS, Style
 from amci_explorer.plots.errors import FAINT, MEASURES, TIPS, columns, extent, names, ticks
 from amci_explorer.plots.labels import width_of
 from amci_explorer.plots.style import draws_ticks

@@ -36,8 +36,8 @@ from bokeh.models import (
 from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
+from amci_explorer.colours import Style
 from amci_explorer.js.scripts import FIGURES
-from amci_explorer.plots.colours import Style
 from amci_explorer.views.style import LOW, NARROW
 
 SAVE_SVG = """

@@ -12,9 +12,9 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, Div, Range1d
 
+from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.play import MOST, Playback
-from amci_explorer.plots.colours import ESTIMATORS, SHAPES
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.state import State
 from amci_explorer.text import doubt, number, terms

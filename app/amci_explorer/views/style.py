@@ -12,8 +12,8 @@ __all__ = ["BAR_HEIGHT", "LOW", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERD
 from typing import Any
 
 from amci_core.diagnostics.verdict import LEVELS
-from amci_explorer.plots.colours import ESTIMATORS, SHAPES
-from amci_explorer.plots.colours import VERDICTS as COLOURS
+from amci_explorer.colours import ESTIMATORS, SHAPES
+from amci_explorer.colours import VERDICTS as COLOURS
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Type sizes in rem, small to large.

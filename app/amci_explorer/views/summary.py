@@ -8,9 +8,9 @@ import math
 from html import escape
 from typing import Any
 
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.summary import Summary
-from amci_explorer.plots.colours import ESTIMATORS
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.card import Card

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import panel_material_ui as pmui
 
+from amci_explorer.colours import ESTIMATORS, VERDICTS
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.uploads import (
     MAX_BYTES,
@@ -21,7 +22,6 @@ from amci_explorer.compute.uploads import (
     read_draws,
     sample_table,
 )
-from amci_explorer.plots.colours import ESTIMATORS, VERDICTS
 from amci_explorer.state.state import State
 from amci_explorer.text import doubt, number, percent
 from amci_explorer.views.card import Card

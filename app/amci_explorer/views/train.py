@@ -19,6 +19,7 @@ from amci_core.estimators.draws import TERMS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.training import Choices, form_names
+from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import (
     MINUTES,
     TrainingRequest,
@@ -26,7 +27,6 @@ from amci_explorer.compute.training import (
     check_name,
 )
 from amci_explorer.compute.uploads import MAX_BYTES, read_proposals, zipped
-from amci_explorer.plots.colours import SHAPES
 from amci_explorer.problems import registry
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.fields import number as read_number

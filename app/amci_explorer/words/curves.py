@@ -8,7 +8,7 @@ import numpy as np
 
 from amci_core.evaluation import ErrorCurves
 from amci_core.evaluation.runs import Truth
-from amci_explorer.plots.colours import ESTIMATORS
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.plots.errors import CEILING, FLOOR
 from amci_explorer.text import number
 

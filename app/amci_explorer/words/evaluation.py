@@ -7,8 +7,8 @@ __all__ = ["about_evaluation", "about_picture", "drawn_from"]
 from collections.abc import Sequence
 
 from amci_core.models import Problem
+from amci_explorer.colours import SWEPT
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.plots.colours import SWEPT
 from amci_explorer.text import number, percent
 
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.evaluation import ErrorCurves
+from amci_explorer.colours import ESTIMATORS, PLAIN
 from amci_explorer.numbers.summary import Summary
-from amci_explorer.plots.colours import ESTIMATORS, PLAIN
 from amci_explorer.text import number, percent
 
 RELIABLE, MORE_DRAWS, NO_TRUST = LEVELS
