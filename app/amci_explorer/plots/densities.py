@@ -45,8 +45,8 @@ def densities(
         >>> import amci_core as amci
         >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
         >>> shown = densities(problem, proposals, 1.0, 3.0)
-        >>> [each.label for each in shown if isinstance(each, hv.Curve)]
-        ['posterior p(x | y)', 'g ∝ f p(x | y)', 'q₁ learnt', 'q₂ learnt']
+        >>> print(*(each.label for each in shown if isinstance(each, hv.Curve)), sep=", ")
+        posterior p(x | y), g ∝ f p(x | y), q₁ learnt, q₂ learnt
     """
     looked = {"coordinate": coordinate} if problem.x.dim > 2 else {}
     found = numbers_of(problem, proposals, y, theta, **looked).along(coordinate)
