@@ -182,6 +182,10 @@ MISTAKES = {
         changed(f=lambda s, x, t: torch.exp(-t.flatten()[0] * x[..., 0])),
         ("error", "f", "differs between a batch of cases and the cases one by one"),
     ),
+    "the first case serves all, in small units": (
+        changed(f=lambda s, x, t: 1e-12 * torch.exp(-t.flatten()[0] * x[..., 0])),
+        ("error", "f", "differs between a batch of cases and the cases one by one"),
+    ),
     "f is boolean": (
         changed(Tail, f=lambda s, x, t: (x > t).squeeze(-1)),
         ("error", "f", r"got bool of shape \(4, 16\)"),

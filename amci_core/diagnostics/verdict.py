@@ -96,7 +96,8 @@ def evidence_near(check: Mapping[str, Any], y: Array, theta: Array | None) -> Ev
     cases = check["cases"]
     there = np.array([[*(case["y"] or []), *(case["theta"] or [])] for case in cases], float)
     here = y if theta is None else np.concatenate([y, theta], -1)
-    scale = np.maximum(there.std(0), 1e-12)
+    least = np.maximum(1e-12 * np.abs(there).max(0), 1e-100)
+    scale = np.maximum(there.std(0), least)
     nearest = np.square((here[..., None, :] - there) / scale).sum(-1).argmin(-1)
     exact = np.array([case["share"] > ALL_BUT_EXACT and case["missed"] == 0 for case in cases])
     within = ((here >= there.min(0) - scale) & (here <= there.max(0) + scale)).all(-1)

@@ -200,6 +200,8 @@ class Target:
 
     def _varies(self, x: Tensor, theta: Tensor) -> Tensor:
         f, _ = self.problem.f_parts(x, theta)
+        # In units of the largest: squares of a small f would be zero.
+        f = f / f.amax(-1, keepdim=True).clamp(min=torch.finfo(f.dtype).tiny)
         share = f.mean(-1).square() / f.square().mean(-1).clamp(min=1e-30)
         return (share > 0) & (share < VARIES)
 

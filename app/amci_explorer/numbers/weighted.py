@@ -165,7 +165,7 @@ def densest(x: Array, density: Array, mass: float) -> tuple[float, float]:
     lows = np.linspace(0, 1 - mass, 201)
     low, high = np.interp(lows, below, x), np.interp(lows + mass, below, x)
     # Where the density is zero `below` is flat, and the interpolation gives its left end.
-    low = np.maximum(low, x[np.flatnonzero(density > 1e-30)[0]])
+    low = np.maximum(low, x[np.flatnonzero(density > 1e-12 * density.max())[0]])
     shortest = int(np.argmin(high - low))
     return float(low[shortest]), float(high[shortest])
 
