@@ -121,7 +121,7 @@ def test_where_draws_contradict_amci_the_page_says_what_answers():
         assert abs(answer.value - truth) < 3 * answer.error < 0.3 * truth
     said = about_verdict(last)
     first, _, step = said.partition("Next step")
-    assert "± not judged with the same draws: use more draws" in first
+    assert "; its standard error is not judged: use more draws." in first
     assert "not judged" not in step
     assert more.draws in step
     assert defensive.draws in step

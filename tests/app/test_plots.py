@@ -15,6 +15,7 @@ from amci_explorer.plots import (
     reuse_map,
 )
 from amci_explorer.plots.amortization import layer_of
+from amci_explorer.plots.diagnostics import running_estimate
 from amci_explorer.plots.labels import LABEL_HEIGHT, apart, width_of
 from amci_explorer.state.state import State
 from bokeh.models import GlyphRenderer, Text
@@ -110,6 +111,21 @@ def part(picture, group, label=None):
     return found
 
 
+def test_a_running_estimate_of_a_tiny_mu_is_in_per_cent_of_it():
+    problem, paper = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="paper")
+    y, theta = problem.check(-4.0, 5.0)
+    found = diagnosis(problem, paper, y=y, theta=theta, draws=64, seed=0)
+    assert found.mu.value < 1e-22
+    way = running_estimate(found)
+    expected = 100 * (found.along.value / found.mu.value - 1)
+    np.testing.assert_allclose(
+        part(way, "Curve", "AMCI").dimension_values("value"), expected, atol=1e-9
+    )
+    shown = hv.render(way)
+    assert shown.y_range.start < expected[-1] < -10 < 0 < shown.y_range.end
+    assert "in % of μ" in shown.yaxis.axis_label
+
+
 @pytest.fixture(scope="module")
 def reuse():
     grid = np.linspace(-0.5, 1.5, 5).tolist()
@@ -156,6 +172,20 @@ def test_diagnostics_show_the_weights_of_every_term_and_the_running_estimate():
     off = 100 * (found.along.value - found.mu.value) / abs(found.mu.value)
     np.testing.assert_allclose(line, off, atol=1e-9)
     hv.render(diagnostics(found))
+
+
+@pytest.mark.parametrize("variant", ["paper", "oracle"])
+def test_a_histogram_names_its_term_and_a_tail_only_where_a_line_of_it_is_drawn(variant):
+    problem = amci.problem("tail-1d")
+    y, theta = problem.check(1.0, 3.0)
+    proposals = amci.load_proposals("tail-1d", variant=variant)
+    found = diagnosis(problem, proposals, y=y, theta=theta, draws=64, seed=0)
+    shown = [hv.render(each) for each in diagnostics(found)]
+    for called, histogram, scatter in zip(("E₁", "E₂"), shown[:2], shown[2:4], strict=True):
+        assert f"weight of {called} " in histogram.xaxis.axis_label
+        assert f"weight of {called} " in scatter.yaxis.axis_label
+        entries = [item.label.value for legend in histogram.legend for item in legend.items]
+        assert ("fitted Pareto tail" in entries) == (variant == "paper")
 
 
 def test_an_evaluation_shows_stored_medians_and_single_cases():

@@ -103,7 +103,7 @@ class Summary:
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
         amci, mu, level = self.rows[0], self.mu, self.level
-        spread = f"± {amci.doubt}; "
+        spread = f"standard error {amci.doubt}; "
         name = "reference value" if mu.name == "reference" else mu.name
         known = "" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
         error = f" ± {number(level.error, 1)}" if level.error else ""

@@ -13,6 +13,7 @@ from amci_core.estimators.draws import Array
 from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights
 from amci_explorer.plots.style import axis, draws_ticks, frame, short_ticks
+from amci_explorer.text import terms
 
 STYLES = {"E1_plus": SHAPES["q1"], "E1_minus": SHAPES["q1_minus"], "E2": SHAPES["q2"]}
 LEAST_HEIGHT = 0.5
@@ -38,15 +39,22 @@ def diagnostics(estimate: Diagnosis, *, coordinate: int = 0, dark: bool = False)
         >>> len(diagnostics(found))
         5
     """
-    parts = [weights_histogram(term, dark=dark) for term in estimate.terms]
-    parts += [weights_against_x(term, coordinate, dark=dark) for term in estimate.terms]
+    signed = any(term.name == "E1_minus" for term in estimate.terms)
+    called = [(term, terms(signed=signed)[term.name]) for term in estimate.terms]
+    parts = [weights_histogram(*each, dark=dark) for each in called]
+    parts += [weights_against_x(*each, coordinate, dark=dark) for each in called]
     parts.append(running_estimate(estimate, dark=dark))
     return hv.Layout(parts).cols(len(estimate.terms)).opts(shared_axes=False)
 
 
-def weights_histogram(term: TermWeights, *, height: int = 230, dark: bool = False) -> hv.Overlay:
-    """The weights of a term in powers of ten of their mean, with the fitted Pareto tail."""
-    x = axis("weight", "log₁₀ weight / mean weight")
+def weights_histogram(
+    term: TermWeights, called: str, *, height: int = 230, dark: bool = False
+) -> hv.Overlay:
+    """The weights of a term in powers of ten of their mean, with the fitted Pareto tail if any.
+
+    Its axis has what the term is `called`.
+    """
+    x = axis("weight", f"log₁₀ weight of {called} / mean")
     left, right = term.edges[:-1], term.edges[1:]
     least = np.full(len(left), LEAST_HEIGHT / 100)
     bars = hv.Rectangles(
@@ -55,6 +63,7 @@ def weights_histogram(term: TermWeights, *, height: int = 230, dark: bool = Fals
     tail = hv.Curve(
         (term.tail, np.maximum(term.tail_heights, 1e-3)), x, "draws", label="fitted Pareto tail"
     )
+    has_tail = bool((term.tail_heights > LEAST_HEIGHT).any())
     width = term.edges[-1] - term.edges[0]
     tips = [("weights", "10^@weight{0.00} to 10^@to{0.00}"), ("draws", "@draws")]
     return hv.Overlay(
@@ -66,7 +75,7 @@ def weights_histogram(term: TermWeights, *, height: int = 230, dark: bool = Fals
                 tools=["hover"],
                 hover_tooltips=tips,
             ),
-            tail.opts(color=SHAPES["threshold"].colour(dark), line_width=2.5),
+            *([tail.opts(color=SHAPES["threshold"].colour(dark), line_width=2.5)] * has_tail),
         ]
     ).opts(
         hv.opts.Overlay(
@@ -84,19 +93,22 @@ def weights_histogram(term: TermWeights, *, height: int = 230, dark: bool = Fals
 
 def weights_against_x(
     term: TermWeights,
+    called: str,
     coordinate: int = 0,
     *,
     label: str = "x",
     height: int = 230,
     dark: bool = False,
 ) -> hv.Points:
-    """The weights of a term against a coordinate of x, from 0."""
+    """The weights of a term, which is `called` so, against a coordinate of x, from 0."""
     x, weight = term.x[:, coordinate], term.log_weights
     inside = weight >= term.edges[0] - 1e-12
     x, weight = x[inside], weight[inside]
     width = term.edges[-1] - term.edges[0]
     return hv.Points(
-        (x, weight), [axis("x", label), axis("weight", "log₁₀ weight / mean")], label=term.name
+        (x, weight),
+        [axis("x", label), axis("weight", f"log₁₀ weight of {called} / mean")],
+        label=term.name,
     ).opts(
         color=STYLES[term.name].colour(dark),
         size=4,
@@ -121,10 +133,9 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
     along = found.along
     known = not math.isnan(found.mu.value)
     aim = found.mu.value if known else found.estimate
-    relative = abs(aim) > 1e-12
-    scale = 100 / abs(aim) if relative else 1.0
+    unit, words = (abs(aim) / 100, "in % of") if aim else (1.0, "in units of f")
     value, control, low, high = (
-        scale * (each - aim) for each in (along.value, along.control, along.low, along.high)
+        (each - aim) / unit for each in (along.value, along.control, along.low, along.high)
     )
     late = along.draws >= SHOWN_FROM * found.draws
     late |= ~late.any()
@@ -133,7 +144,7 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
     half = 1.2 * float(wide.max()) if len(wide) and wide.max() > 0 else 1.0
     low, high = (np.clip(end, -1e3 * half, 1e3 * half) for end in (low, high))
     of, name = ("μ", found.mu.name) if known else ("the latter", "final estimate")
-    unit = f"in % of {of}" if relative else "in units of f"
+    words += f" {of}" if aim else ""
     x, amci, other = axis("draws", "draws per proposal"), ESTIMATORS["amci"], ESTIMATORS["amci-cv"]
     columns = {"draws": along.draws, "value": value, "low": low, "high": high}
     columns["control"] = control
@@ -168,7 +179,7 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
             xformatter=draws_ticks(),
             xlim=(4, found.draws * 1.1),
             ylim=(-half, half),
-            ylabel=f"estimate − {name}, {unit}",
+            ylabel=f"estimate − {name}, {words}",
             legend_cols=3,
             show_grid=True,
             **frame(height),

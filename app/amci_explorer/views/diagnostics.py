@@ -104,9 +104,9 @@ class DiagnosticsCard(Card):
             + about_terms(found, signed=self._signed)
         )
         for term in found.terms:
-            histogram = self._histograms[term.name]
-            histogram.draw(weights_histogram(term, dark=self.dark))
-            histogram.describe(about_histogram(term, pretty(term.name, signed=self._signed)))
+            histogram, name = self._histograms[term.name], pretty(term.name, signed=self._signed)
+            histogram.draw(weights_histogram(term, name, dark=self.dark))
+            histogram.describe(about_histogram(term, name))
         self.way.draw(running_estimate(found, dark=self.dark))
         self.way.describe(about_way(found))
         self.redraw()
@@ -117,7 +117,7 @@ class DiagnosticsCard(Card):
         for term in self.shown.value.terms:
             name = pretty(term.name, signed=self._signed)
             scatter, at, label = self._scatters[term.name], self.state.coordinate - 1, self._label
-            scatter.draw(weights_against_x(term, at, label=label, dark=self.dark))
+            scatter.draw(weights_against_x(term, name, at, label=label, dark=self.dark))
             scatter.describe(about_scatter(term, name, self.shown.value.draws, label))
 
     @property

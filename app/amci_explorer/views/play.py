@@ -169,6 +169,6 @@ class PlayCard(Card):
                 f"{names[lane.term]} ≈ {number(lane.mean[i] * math.exp(lane.log_scale))}"
                 for lane in found.lanes
             )
-            after = f" ± {doubt(error, width)} (standard error)" if i + 1 >= FEW else ""
+            after = f", standard error {doubt(error, width)}" if i + 1 >= FEW else ""
             said.append(f"After {i + 1}: {sums}, μ ≈ {number(value, 4)}{after}{truth}")
         return said

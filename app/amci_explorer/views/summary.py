@@ -29,7 +29,7 @@ th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line); white-sp
 td:last-child { white-space: normal; min-width: 150px; width: 40%; }
 td i { display: inline-block; width: 20px; height: 4px; margin: 0 6px 3px 0; }
 """
-NAMES = ("estimator", "estimate", "± standard error", "relative error")
+NAMES = ("estimator", "estimate", "standard error", "relative error")
 
 
 class SummaryCard(Card):

@@ -19,7 +19,7 @@ import numpy as np
 
 from amci_core.diagnostics.verdict import AGREE, LEVELS
 from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
-from amci_explorer.text import doubt, effective, in_symbols, number, percent
+from amci_explorer.text import effective, in_symbols, number, percent
 
 # What "reliable" says, after how well the estimate is determined.
 AGREED = (
@@ -33,13 +33,15 @@ def about_verdict(found: Diagnosis) -> str:
     """Whether the estimate is determined, the draws agree and they could know; the next step."""
 
     def of(answer: Answer) -> str:
-        judged = answer.level == LEVELS[0]
-        return f"{number(answer.value, 4)} ± {doubt(answer.error, judged=judged)}"
+        value = number(answer.value, 4)
+        if answer.level != LEVELS[0]:
+            return f"{value}; its standard error is not judged"
+        return f"{value} ± {number(answer.error, 2)}"
 
     reasons = found.reasons or (found.text.partition(": ")[2], *AGREED)
     items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
     same, *others = found.answers
-    text = f"AMCI with control variates gives {of(same)} with the same draws: {same.level}."
+    text = f"With the same draws AMCI with control variates gives {of(same)}: {same.level}."
     steps = [f"{each.draws} ({of(each)})" for each in others if each.level == LEVELS[0]]
     if steps:
         text += f" Next step, with which it is reliable: {', or '.join(steps)}."
@@ -70,14 +72,14 @@ def about_terms(found: Diagnosis, *, signed: bool) -> str:
 
 def about_way(found: Diagnosis) -> str:
     """The text alternative of the running estimate."""
-    value, low, high = (
-        number(float(column[-1]), 4)
-        for column in (found.along.value, found.along.low, found.along.high)
-    )
+    low, high = (float(ends[-1]) for ends in (found.along.low, found.along.high))
+    interval = "; its 95 % interval is not known"
+    if math.isfinite(high - low):
+        interval = f", with 95 % interval {number(low, 4)} to {number(high, 4)}"
     value_of_mu = "not known" if math.isnan(found.mu.value) else number(found.mu.value, 4)
     return (
-        f"After {found.draws:,} draws from each proposal the estimate is {value}, with 95 % "
-        f"interval {low} to {high}; the {found.mu.name} is {value_of_mu}."
+        f"After {found.draws:,} draws from each proposal the estimate is "
+        f"{number(found.estimate, 4)}{interval}; the {found.mu.name} is {value_of_mu}."
     )
 
 
