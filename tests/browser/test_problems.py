@@ -38,6 +38,17 @@ def turn_to(opened, name):
     opened.wait_for_text(amci.problem(name).description.splitlines()[0][:40])
 
 
+def wait_for_case(opened, state):
+    """Waits until the page is at the state's problem and point; its cards then speak of these."""
+    opened.wait(
+        """asked => {
+            const address = new URL(location.href).searchParams
+            return Object.entries(asked).every(([name, value]) => address.get(name) == value)
+        }""",
+        {name: state.link().get(name) for name in ("problem", "y", "theta")},
+    )
+
+
 def wait_for_truth(opened, state):
     """Waits until the strip shows the truth at the state's point."""
     shown = number(float(state.problem.truth(*state.settings.pair)), 4)
@@ -90,6 +101,7 @@ def the_curves_are_those_of_the_core(opened, state):
 
 
 def is_moved_and_diagnosed(opened, state):
+    wait_for_case(opened, state)
     wait_for_truth(opened, state)
     opened.wait_for_end(4)
     the_curves_are_those_of_the_core(opened, state)
@@ -103,7 +115,6 @@ def is_chosen_and_its_figures_follow(opened, name, draws):
     # Another problem has fewer of them, or more.
     for preset in PRESETS[name]:
         expect(opened.page.get_by_role("button", name=preset.name, exact=True)).to_be_visible()
-    opened.wait("name => new URL(location.href).searchParams.get('problem') == name", name)
     state = State(name)
     state.set(draws=draws)
     is_moved_and_diagnosed(opened, state)

@@ -10,6 +10,7 @@ __all__ = [
     "describe",
     "dress",
     "entitle",
+    "give_up_names",
     "pane",
     "picture",
     "set_range",
@@ -129,6 +130,15 @@ def dress(shown: figure, name: str) -> None:
     save = CustomJS(code=SAVE_SVG)
     shown.add_tools(CustomAction(icon=SVG_ICON, description="Save as SVG", callback=save))
     shown.js_on_change("inner_width", CustomJS(code=FIGURES))
+
+
+def give_up_names(old: figure) -> None:
+    """Leaves the names of a figure to the one that takes its place.
+
+    The page finds figures by name, and keeps what has left it for a second.
+    """
+    for model in old.references():
+        model.name = None
 
 
 def at_most(height: int) -> str:

@@ -27,7 +27,7 @@ from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound, same
 from amci_explorer.views.densities import DensityView
-from amci_explorer.views.figures import entitle
+from amci_explorer.views.figures import entitle, give_up_names
 from amci_explorer.views.layout import HTML, card, column, explain, hide
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words import HELP
@@ -111,10 +111,8 @@ class DensityPanel:
         kind = DensityView.kind(found), state.logarithmic, self._dark
         if kind != self._kind:
             self._kind = kind
-            # The page finds pictures by name, and keeps what has left it for a second.
             for old in self.view.panel.select(pn.pane.Bokeh) if self.view is not None else ():
-                for model in old.object.references():
-                    model.name = None
+                give_up_names(old.object)
             self.view = DensityView(found, logarithmic=state.logarithmic, dark=self._dark)
             self.view.describe(found)
             self.view.show_draws(self._draws)

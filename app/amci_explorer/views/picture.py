@@ -13,7 +13,7 @@ from bokeh.models import HoverTool
 from bokeh.plotting import figure
 
 from amci_explorer.server.session import callback
-from amci_explorer.views.figures import dress
+from amci_explorer.views.figures import dress, give_up_names
 from amci_explorer.views.layout import column
 
 Point = Callable[[float, float], None]
@@ -73,6 +73,8 @@ class Picture(pn.pane.HoloViews):
 
     def clear(self) -> None:
         """Shows nothing, and keeps the room."""
+        if self.figure is not None:
+            give_up_names(self.figure)
         self._parts, self.shown, self.figure = [], None, None
         self.object = None
 
@@ -100,6 +102,8 @@ class Picture(pn.pane.HoloViews):
         """Gives a figure its name, tools and words; called whenever HoloViews has drawn it."""
         if plot.state is self.figure:
             return
+        if self.figure is not None:
+            give_up_names(self.figure)
         self.figure = shown = plot.state
         shown.min_border_left = 60
         for tool in shown.select({"type": HoverTool}):
