@@ -294,15 +294,23 @@ def local_cluster(
             await super().close()
 
     class Scheduler(distributed.Scheduler):
+        """Gives a worker one task at a time, so that one that kills it takes no other along."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.WORKER_SATURATION = 1.0
+
+        def is_rootish(self, _: Any) -> bool:
+            """Has every task wait here for a free worker, however few there are."""
+            return True
+
         def start_http_server(self, *_: Any, **__: Any) -> None:
             """Opens no port for dashboards: there are none."""
 
-    # A worker has one task at a time.
-    with dask.config.set({"distributed.scheduler.worker-saturation": 1.0}):
-        return distributed.SpecCluster(
-            workers={i: {"cls": Worker} for i in range(workers)},
-            scheduler={"cls": Scheduler, "options": scheduler},
-            security=security,
-            asynchronous=asynchronous,
-            silence_logs=logging.CRITICAL,
-        )
+    return distributed.SpecCluster(
+        workers={i: {"cls": Worker} for i in range(workers)},
+        scheduler={"cls": Scheduler, "options": scheduler},
+        security=security,
+        asynchronous=asynchronous,
+        silence_logs=logging.CRITICAL,
+    )
