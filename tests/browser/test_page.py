@@ -38,10 +38,12 @@ CARDS = """() => {
 
 
 def presets_lead_to_their_point(opened):
+    opened.unfold("The problem")
     opened.unfold("Proposals")
     card = "play"
     for preset in PRESETS["tail-1d"]:
         opened.press(preset.name)
+        opened.wait_for_text(preset.learnt)
         opened.wait_for_text(preset.watch)
         y, theta = preset.y[0], preset.theta[0]
         opened.wait("at => window.location.search.includes(at)", f"y={y:.4g}&theta={theta:.4g}")

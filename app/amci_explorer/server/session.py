@@ -108,7 +108,7 @@ def browser_of(document: Any) -> str:
     return browser_named(cookie) or f"session {id(document)}"
 
 
-def callback(act: Callable[..., Any]) -> Callable[..., None]:
+def callback(act: Callable[..., Any], *, early: bool = False) -> Callable[..., None]:
     """Makes of an action the answer to a user's: given once the page stands, in one message.
 
     A quick user can move a slider before that. Panel would throw away what widgets and panes are
@@ -116,6 +116,10 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
     while other messages are under way Panel answers without the document's lock: a change of a
     Bokeh model raises then, unless it is collected. What widgets say while the page is built, and
     so has no roots, is no user's.
+
+    Arguments:
+        act: The action.
+        early: Whether to act also while the page is built.
     """
 
     def given(*arguments: Any) -> None:
@@ -128,6 +132,8 @@ def callback(act: Callable[..., Any]) -> Callable[..., None]:
             given(*arguments)
         elif document.roots:
             pn.state.onload(partial(given, *arguments))
+        elif early:
+            act(*arguments)
 
     return wait
 

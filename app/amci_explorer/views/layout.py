@@ -132,7 +132,8 @@ def sections(*named: tuple[str, Any]) -> pmui.Accordion:
             if (i in event.new) != bool(len(place)):
                 place[:] = [named[i][1]] if i in event.new else []
 
-    created.param.watch(callback(unfold), "active")
+    # A page can open with some of them unfolded.
+    created.param.watch(callback(unfold, early=True), "active")
     return created
 
 
