@@ -4,6 +4,7 @@ import doctest
 import importlib
 import os
 import pkgutil
+import pydoc
 import re
 import runpy
 import shlex
@@ -144,6 +145,14 @@ def test_the_files_it_links_to_and_names_exist(path):
         assert (path.parent / link.partition("#")[0]).exists(), link
     for name in NAMED.findall(text):
         assert (ROOT / name).exists(), name
+
+
+def test_the_dotted_names_of_modules_and_functions_exist():
+    for path in (*WRITTEN, ROOT / "CHANGELOG.md"):
+        # What left may be named where that is told.
+        text = path.read_text().partition("### Removed")[0]
+        for name in re.findall(r"`(amci_(?:core|explorer)(?:\.\w+)+)", text):
+            assert pydoc.locate(name) is not None, f"{path.name}: {name}"
 
 
 @pytest.mark.slow
