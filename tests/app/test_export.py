@@ -51,8 +51,11 @@ def test_densities_are_one_line_for_every_point(store, state):
 
 def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
     *_, found = store.diagnosis(state.settings)
-    lines = lines_of(export.frame(found))
-    assert len(lines) == found.draws * len(found.terms)
+    text = export.table(("B", export.frame(found), {"draws": "8"}))
+    # More draws than the state has: the first line says how many.
+    assert text.readline() == "# draws=8 (rows: 1,000 draws of each term)\n"
+    lines = list(csv.DictReader(text))
+    assert len(lines) == 1000 * len(found.terms)
     of_q2 = [line for line in lines if line["term"] == "E2"]
     np.testing.assert_array_equal(
         [float(line["log10_weight_over_mean"]) for line in of_q2], found.terms[1].log_weights

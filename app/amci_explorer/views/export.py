@@ -29,11 +29,13 @@ def table(*parts: tuple[str, pd.DataFrame, Mapping[str, str]]) -> StringIO:
     """A table as CSV, with the settings that it answers in its first lines, after a hash.
 
     Arguments:
-        parts: One, or those that are compared: a name, the table, and the settings as a link.
+        parts: One, or those that are compared: a name, the table, and the settings as a link. What
+            its rows come from, if the settings do not say it, is an attribute of the table.
     """
     text = StringIO()
-    for name, _, link in parts:
-        text.write(f"# {f'{name}: ' * (len(parts) > 1)}{urlencode(link, safe=',')}\n")
+    for name, rows, link in parts:
+        source = "".join(f" ({each})" for each in rows.attrs.values())
+        text.write(f"# {f'{name}: ' * (len(parts) > 1)}{urlencode(link, safe=',')}{source}\n")
     joined({name: rows for name, rows, _ in parts}).to_csv(text, index=False, na_rep="nan")
     text.seek(0)
     return text
@@ -160,4 +162,6 @@ def _(found: Diagnosis) -> pd.DataFrame:
         )
         for term in found.terms
     ]
-    return pd.concat(parts, ignore_index=True)
+    rows = pd.concat(parts, ignore_index=True)
+    rows.attrs["source"] = f"rows: {found.draws:,} draws of each term"
+    return rows
