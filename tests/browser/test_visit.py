@@ -29,6 +29,15 @@ CANVAS = ".part-{} .bk-Figure"
 SPARE = 20
 WIDE = [(1440, 900), (1366, 768), (1280, 720)]
 # The last is a window of 1440 pixels at 200 %.
+# Texts below 12 pixels that the page shows.
+TINY = """() => {
+    const all = root => [...root.querySelectorAll("*")].flatMap(
+        el => [el, ...(el.shadowRoot ? all(el.shadowRoot) : [])])
+    return all(document)
+        .filter(el => [...el.childNodes].some(node => node.nodeType == 3 && node.data.trim()))
+        .filter(el => el.getClientRects().length && parseFloat(getComputedStyle(el).fontSize) < 12)
+        .map(el => [el.tagName, el.textContent, getComputedStyle(el).fontSize])
+}"""
 NARROW = [(768, 1024), (390, 844), (720, 450)]
 # The first has most to show.
 FIVE = [
@@ -241,6 +250,15 @@ def test_on_a_phone_handles_stay_in_sight_and_nothing_is_too_wide(at):
             rail = opened.place_of(label)
             assert 600 < rail["y"] + rail["height"] <= 844
     opened.wait(f"() => ({SIDEWAYS})().toString() == '0,0'")
+
+
+def test_on_a_phone_nothing_is_tiny_and_no_button_can_do_nothing(at):
+    opened = at("&problem=cancer", width=390, height=844)
+    opened.wait_for_end(RUNS)
+    expect(opened.page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
+    opened.unfold("The problem")
+    opened.page.locator("math msub").first.wait_for()
+    assert opened.page.evaluate(TINY) == []
 
 
 def test_a_lost_connection_is_told_and_the_page_comes_back_as_it_was(browser, server):

@@ -58,7 +58,8 @@ class Card:
         self.kept: Result | None = None
         self.status = Status(self.name, self.title if self.unit else "")
         looks: dict[str, Any] = {"size": "small", "margin": 0, "disabled": True}
-        self.button = pmui.Button(label="Cancel", variant="outlined", **looks)
+        unseen = {"visibility": "hidden"}
+        self.button = pmui.Button(label="Cancel", variant="outlined", styles=unseen, **looks)
         self.button.on_click(callback(lambda _: self.press()))
         self.csv = pmui.FileDownload(
             label="CSV", callback=self._file, filename=f"{self.name}.csv", variant="text", **looks
@@ -212,8 +213,10 @@ class Card:
             words = f"{words}{'; s' if words else 'S'}howing the result {other}"
         self.status.say(words, share if running else None, alert="could not" in words)
         label = "Cancel" if running or not self.halted else "Run"
-        self.button.param.update(label=label, disabled=not (running or self.halted))
-        # A page does not take back what is no longer named.
+        can = bool(running or self.halted)
+        # It keeps its room. A page does not take back what is no longer named.
+        styles = {"visibility": "inherit" if can else "hidden"}
+        self.button.param.update(label=label, disabled=not can, styles=styles)
         self.body.styles = {"opacity": "0.4" if is_other else "1"}
 
     @property

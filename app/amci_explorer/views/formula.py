@@ -10,14 +10,22 @@ from xml.etree.ElementTree import tostring
 
 from latex2mathml.converter import convert_to_element
 
-FORMULA = """
+# What is small in a formula can be read on a phone too.
+SCRIPTS = """
+:is(msub, msup, msubsup, munder, mover, munderover) > :not(:first-child) {
+    font-size: max(12px, 0.72em); }
+"""
+FORMULA = (
+    """
 .formula { display: flex; flex-wrap: wrap; align-items: center; gap: 0 1em; min-height: 44px;
            overflow: auto hidden; container-type: inline-size; }
-math { margin: 0.2em 0; font-size: clamp(12px, 3.9cqi, 1.15rem);
+math { margin: 0.2em 0; font-size: clamp(15px, 3.9cqi, 1.15rem);
        font-family: "Latin Modern Math", "STIX Two Math", "Cambria Math", "XITS Math",
                     "DejaVu Math TeX Gyre", math; }
 """
-INLINE = "math { font-size: 1.08em; }"
+    + SCRIPTS
+)
+INLINE = "math { font-size: 1.08em; }" + SCRIPTS
 
 
 @lru_cache(256)
