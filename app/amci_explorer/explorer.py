@@ -1,4 +1,4 @@
-r"""One visitor's page: state, results and views, tied together."""
+r"""One session's page: state, results and views, tied together."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class Address(JSComponent):
 
 
 class Explorer:
-    """Creates everything that one visitor sees, and starts computing for the point asked for.
+    """Creates everything that one session shows, and starts computing for the point asked for.
 
     Arguments:
-        document: The visitor's Bokeh document.
+        document: The session's Bokeh document.
         query: The parameters in the page's address.
     """
 
@@ -170,7 +170,7 @@ class Explorer:
             card.start()
 
     def close(self, _: Any) -> None:
-        """The visitor has gone."""
+        """The session is over."""
         self.training.close()
         self.results.forget()
         session_proposals.forget(self.state)
@@ -254,6 +254,6 @@ class Explorer:
         ]
 
     def _everything(self) -> Any:
-        beside, found = self.state.beside is not None, self.results.all.items()
-        kept = {name: each for name, each in found if beside or not name.endswith("-a")}
-        return export.everything(self.state, kept)
+        compares, found = self.state.same_reference is not None, self.results.all.items()
+        shown = {name: each for name, each in found if compares or not name.endswith("-a")}
+        return export.everything(self.state, shown)

@@ -57,11 +57,11 @@ def _theme(wanted: str) -> str:
 
 
 def page(explorer: Explorer, document: Any) -> pmui.Page:
-    """Lays out what a visitor sees; for slides and frames one picture with its handles.
+    """Lays out what a session shows; for slides and frames one picture with its handles.
 
     Arguments:
         explorer: The views and controls.
-        document: The visitor's Bokeh document.
+        document: The session's Bokeh document.
     """
     if explorer.small:
         shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel

@@ -136,7 +136,7 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
         other.set(variant="mine")
     state.set(variant="mine")
     state.compare()
-    assert state.beside.variant == "mine"
+    assert state.same_reference.variant == "mine"
     asked = Request("summary", state.settings)
     sent = tmp_path / "asked"
     sent.write_bytes(pickle.dumps(asked))

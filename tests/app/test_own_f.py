@@ -17,7 +17,7 @@ from amci_explorer.text import number
 from amci_explorer.views.layout import HTML
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
-from amci_explorer.words.settings import about_kept, file_name
+from amci_explorer.words.settings import about_reference, file_name
 
 import amci_core as amci
 from amci_core.models.expression import ExpressionError
@@ -131,7 +131,7 @@ def test_results_of_different_f_are_different_work(state):
     values = [one.part(0)[1].rows[0].value for one in asked]
     assert values[0] != values[1]
     assert "theta1" in file_name("summary", asked[0].link, "csv")
-    assert about_kept(own.settings, asked[0].settings).startswith("A is a case of another f")
+    assert about_reference(own.settings, asked[0].settings).startswith("A is a case of another f")
 
 
 @pytest.mark.parametrize("name", amci.problems())

@@ -317,7 +317,7 @@ def test_what_one_visitor_trained_another_cannot_name(state):
     assert "compared" in other.read({"compared": f"problem=tail-1d&variant={name}"})
     state.set(variant=name)
     state.compare()
-    assert state.beside.variant == name
+    assert state.same_reference.variant == name
     state.set(variant="spline")
     state.commit()
     state.go(-1)

@@ -195,7 +195,7 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened.wait_for_text("A, in faint colours, is the case for θ = 3.")
     np.testing.assert_allclose(opened.wait_for_data("densities-a", "q1"), kept)
     opened.wait_for_end(RUNS)
-    opened.wait_for_data("errors-kept", "xs")
+    opened.wait_for_data("errors-reference", "xs")
     opened.press("Stop comparing")
     opened.page.get_by_text("A, in faint colours").wait_for(state="detached")
 

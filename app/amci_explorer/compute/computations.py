@@ -135,7 +135,7 @@ class Computations:
         }
 
     def summary(self, settings: Settings) -> Stream[Summary]:
-        """The figures of the strip, in a single part."""
+        """The figures of the case, in a single part."""
         return _single(lambda: summarize(**self._case(settings)))
 
     def playback(self, settings: Settings, coordinate: int) -> Stream[Playback]:

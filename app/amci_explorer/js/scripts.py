@@ -7,10 +7,10 @@ __all__ = [
     "CHOOSE_THEME",
     "CONNECTION_LOST",
     "FIGURES",
-    "FINGER",
     "FIT_PHONES",
     "GRIP",
     "KEEP_THEME",
+    "LIVE_DENSITIES",
     "MAP",
     "SHARED",
     "SKIP",
@@ -44,8 +44,8 @@ FOLDER = Path(__file__).parent
 ADDRESS, SWITCH, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("address", "switch", "tour")
 )
-FINGER, GRIP, MAP, SLIDER = (
-    component(FOLDER / f"{name}.mjs") for name in ("finger", "grip", "map", "slider")
+LIVE_DENSITIES, GRIP, MAP, SLIDER = (
+    component(FOLDER / f"{name}.mjs") for name in ("live_densities", "grip", "map", "slider")
 )
 # Constants of the pictures that the page draws as well.
 SHARED: dict[str, Any] = json.loads((FOLDER / "shared.json").read_text(encoding="utf-8"))

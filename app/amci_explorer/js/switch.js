@@ -1,20 +1,20 @@
-// Tabs above pictures in a strip that scrolls sideways: a tap or a swipe leads to the other one. Both
+// Tabs above pictures in a row that scrolls sideways: a tap or a swipe leads to the other one. Both
 // keep their width, which a hidden picture would lose.
 export function render({model, view}) {
     const place = document.createElement("div")
     Object.assign(place, {role: "tablist", ariaLabel: "Pictures"})
-    const strip = () => view.el.nextElementSibling
+    const scroller = () => view.el.nextElementSibling
     const tabs = model.names.map((textContent, at) => Object.assign(
         document.createElement("button"), {type: "button", role: "tab", textContent, onclick: () => lead(at)}))
     place.append(...tabs)
     const show = at => tabs.forEach((tab, i) => Object.assign(tab, {ariaSelected: i == at}))
     const lead = at => {
-        strip().scrollTo({left: at * strip().clientWidth, behavior: "instant"})
+        scroller().scrollTo({left: at * scroller().clientWidth, behavior: "instant"})
         show(at)
     }
     const find = () => {
-        if (strip() == null) { return void window.setTimeout(find, 50) }
-        strip().addEventListener("scroll", ({target}) => {
+        if (scroller() == null) { return void window.setTimeout(find, 50) }
+        scroller().addEventListener("scroll", ({target}) => {
             show(Math.round(target.scrollLeft / target.clientWidth))
         })
     }

@@ -273,7 +273,7 @@ class State(param.Parameterized):
         return self._reference[1]
 
     @property
-    def beside(self) -> State | None:
+    def same_reference(self) -> State | None:
         """The reference case if it is of the same problem, so that pictures can show both."""
         found = self.reference
         same = found is not None and found.problem.name == self.problem.name

@@ -35,7 +35,7 @@ class Card:
 
     Attributes:
         shown: The newest result, complete or not, whichever request it answers.
-        kept: The result of the case that is kept to compare with, if the card `compares`.
+        reference: The result of the reference case, if the card `compares`.
         halted: Why nothing is computed, such as a failure; shown in the place of its progress.
     """
 
@@ -46,7 +46,7 @@ class Card:
     unit: ClassVar[str] = "runs"
     # Fields of the state that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
-    # Whether the case that is kept is computed as well.
+    # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
     # Whether its numbers stand in a table already.
     is_table: ClassVar[bool] = False
@@ -55,7 +55,7 @@ class Card:
         self.state, self.results = state, results
         self.theme, self.dark = Theme(), False
         self.shown: Result | None = None
-        self.kept: Result | None = None
+        self.reference: Result | None = None
         self.status = Status(self.name, self.title if self.unit else "")
         looks: dict[str, Any] = {"size": "small", "margin": 0, "disabled": True}
         unseen = {"visibility": "hidden"}
@@ -64,9 +64,9 @@ class Card:
         self.csv = pmui.FileDownload(
             label="CSV", callback=self._file, filename=f"{self.name}.csv", variant="text", **looks
         )
-        # Takes what is computed for the case that is kept.
-        self._beside = SimpleNamespace(
-            name=f"{self.name}-a", begin=self.begin, take=self.take_kept, end=self.end
+        # Takes what is computed for the reference case.
+        self._for_reference = SimpleNamespace(
+            name=f"{self.name}-a", begin=self.begin, take=self.take_reference, end=self.end
         )
         self.halted = ""
         self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
@@ -125,7 +125,7 @@ class Card:
 
     def open(self) -> None:
         """Turns to the state's problem."""
-        self.shown = self.kept = None
+        self.shown = self.reference = None
         self.halted = ""
         self.csv.disabled = True
         entitle(self.body, self.state.f)
@@ -159,7 +159,7 @@ class Card:
             self.draw(self.shown.value, complete=self.shown.complete)
 
     def begin(self) -> None:
-        """Its request, or the kept case's, is being computed."""
+        """Its request, or the reference case's, is being computed."""
         self.halted = ""
         self.tell()
 
@@ -174,10 +174,10 @@ class Card:
                 self._as_table.renew()
         self.tell()
 
-    def take_kept(self, result: Result | None) -> None:
-        """Shows the kept case's result beside its own, once complete; or no other."""
+    def take_reference(self, result: Result | None) -> None:
+        """Shows the reference case's result beside its own, once complete; or no other."""
         if result is None or result.complete:
-            self.kept = result
+            self.reference = result
             self.redraw()
             self._as_table.renew()
 
@@ -221,15 +221,15 @@ class Card:
 
     @property
     def _names(self) -> tuple[str, str]:
-        return self.name, self._beside.name
+        return self.name, self._for_reference.name
 
     def _wanted(self) -> list[tuple[Any, Request | None]]:
         """What takes results, and the requests that the state asks for."""
-        beside = self.state.beside if self.compares else None
-        of_kept = None if beside is None else self.asked(beside)
-        if self.kept is not None and self.kept.asked != of_kept:
-            self.take_kept(None)
-        return [(self, self.asked(self.state)), (self._beside, of_kept)]
+        reference = self.state.same_reference if self.compares else None
+        of_reference = None if reference is None else self.asked(reference)
+        if self.reference is not None and self.reference.asked != of_reference:
+            self.take_reference(None)
+        return [(self, self.asked(self.state)), (self._for_reference, of_reference)]
 
     def press(self) -> None:
         """Cancels its computations, or starts them again."""
@@ -244,7 +244,7 @@ class Card:
         self.tell()
 
     def _both(self) -> dict[str, Result]:
-        found = {"A": self.kept, "B": self.shown}
+        found = {"A": self.reference, "B": self.shown}
         return {name: each for name, each in found.items() if each is not None}
 
     def _file(self) -> StringIO:

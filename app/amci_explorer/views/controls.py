@@ -28,7 +28,7 @@ from amci_explorer.views.position import PositionView
 from amci_explorer.views.style import NARROW
 from amci_explorer.views.target import TargetControls
 from amci_explorer.words.own import about_warnings, note
-from amci_explorer.words.settings import about_kept
+from amci_explorer.words.settings import about_reference
 
 COUNTS = {
     "draws": ("Draws per proposal", "Draws from each proposal in one run."),
@@ -63,7 +63,7 @@ CHIPS = """
 
 
 class Controls:
-    """Creates the controls of one visitor; `open` fills in those of a problem.
+    """Creates the controls of one session; `open` fills in those of a problem.
 
     Arguments:
         state: What they change.
@@ -102,7 +102,7 @@ class Controls:
         self._steps = [flat_button("Back", lambda _: state.go(-1))]
         self._steps += [flat_button("Forward", lambda _: state.go(1))]
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
-        self._kept = HTML("", NOTE)
+        self._reference = HTML("", NOTE)
         self._position = PositionView(state)
         proposals = bound(state, "variant", "Proposals", sizing_mode="stretch_width")
         self._sections = {
@@ -136,7 +136,7 @@ class Controls:
             self.case.panel,
             row(*self._steps, flat_button("Reset", lambda _: state.reset()), gap=8),
             self._compare,
-            self._kept,
+            self._reference,
             self._messages["else"],
             self._position.panel,
             self._accordion,
@@ -190,8 +190,8 @@ class Controls:
         for button, can in zip(self._steps, state.can_go, strict=True):
             button.disabled = not can
         self._compare.label = "Stop comparing" if state.compared else "Keep as A to compare"
-        kept = None if state.reference is None else state.reference.settings
-        self._kept.object = f"<p>{escape(about_kept(kept, state.settings))}</p>"
+        reference = None if state.reference is None else state.reference.settings
+        self._reference.object = f"<p>{escape(about_reference(reference, state.settings))}</p>"
 
     def _show_note(self) -> None:
         """Says below the problem what its proposals were not trained for."""

@@ -86,10 +86,10 @@ class DensityView:
         """What densities have in common that the same pictures can show."""
         return type(found), found.target_minus is None, found.q2 is None
 
-    def show(self, found: Any, beside: Any = None) -> None:
+    def show(self, found: Any, reference: Any = None) -> None:
         """Draws new densities, and faintly below them those of the case to compare with."""
         for part in self.parts:
-            part.show(found, beside)
+            part.show(found, reference)
         remark = getattr(found, "remark", found.doubt)
         dashed = "Dashed: the posterior." if found.q2 is not None else ""
         planes = any(isinstance(part, _Planes) for part in self.parts)
@@ -193,9 +193,9 @@ class _Lines:
         shown.xaxis.axis_label_align = "end"
         colours = {n: style.colour(dark) for n, style in SHAPES.items()}
         wanted, learnt = ([n for n in PANELS[panel][part] if n in self._names] for part in PANEL)
-        own, beside = self._sources
+        own, reference = self._sources
         bottom = SMALLEST_DENSITY if self._logarithmic else 0
-        for source, ink in ((beside, FAINT), (own, 1.0)):
+        for source, ink in ((reference, FAINT), (own, 1.0)):
             for n in wanted:
                 alpha, grey = 0.3 * ink, colours["target"]
                 shown.varea("x", bottom, n, source=source, fill_alpha=alpha, fill_color=grey)
@@ -221,9 +221,9 @@ class _Lines:
         add_hover(shown, lines[-1:], [("x", "@x{0.00}"), *tips], mode="vline")
         return shown
 
-    def show(self, found: LineDensities, beside: LineDensities | None) -> None:
-        shown = [each for each in (found, beside) if each is not None]
-        for source, each in zip(self._sources, (found, beside), strict=True):
+    def show(self, found: LineDensities, reference: LineDensities | None) -> None:
+        shown = [each for each in (found, reference) if each is not None]
+        for source, each in zip(self._sources, (found, reference), strict=True):
             columns = {} if each is None else each.columns
             missing = np.full(0 if each is None else len(each.x), np.nan)
             if len(missing) or len(source.data["x"]):
@@ -345,14 +345,14 @@ class _Planes:
             shown.multi_line("xs", "ys", source=self._sources["outline", ""], **looks)
         return shown
 
-    def show(self, found: Any, beside: Any) -> None:
-        found, beside = (getattr(each, "plane", each) for each in (found, beside))
-        shown = [found] if beside is None else [found, beside]
+    def show(self, found: Any, reference: Any) -> None:
+        found, reference = (getattr(each, "plane", each) for each in (found, reference))
+        shown = [found] if reference is None else [found, reference]
         for wanted, learnt in set(self._pairs.values()):
             self._draw(found, wanted, learnt, "", 1.0)
-            if beside is not None:
-                self._draw(beside, wanted, learnt, "-a", FAINT)
-        if beside is None:
+            if reference is not None:
+                self._draw(reference, wanted, learnt, "-a", FAINT)
+        if reference is None:
             for (_, end), source in self._sources.items():
                 if end and len(source.data["xs"]):
                     source.data = {column: [] for column in source.data}
@@ -439,23 +439,25 @@ class _Course:
                 "points": ("days", "sizes"),
             }.items()
         }
-        band, beside, draws, points = self._sources.values()
+        band, reference, draws, points = self._sources.values()
         grey, median, ink = (SHAPES[n].colour(dark) for n in ("posterior", "target", "measured"))
         shown.varea("days", "low", "high", source=band, fill_alpha=0.25, fill_color=grey)
         shown.multi_line("xs", "ys", source=draws, line_alpha=0.45, line_color=grey)
         looks = {"line_width": 2.5, "line_color": median}
-        shown.line("days", "median", source=beside, line_alpha=FAINT, **looks)
+        shown.line("days", "median", source=reference, line_alpha=FAINT, **looks)
         shown.line("days", "median", source=band, **looks)
         shown.scatter("days", "sizes", source=points, size=10, marker="diamond", color=ink)
         self._text = HTML("", "p { margin: 0.5rem 0 0 0; font-size: var(--text); }")
         self.panel = column(pane(shown), self._text)
 
-    def show(self, found: TumourDensities, beside: TumourDensities | None) -> None:
+    def show(self, found: TumourDensities, reference: TumourDensities | None) -> None:
         course, sources = found.course, self._sources
         names = ("days", "low", "median", "high")
         sources["band"].data = {n: getattr(course, n) for n in names}
-        kept = beside and beside.course
-        sources["a"].data = {n: getattr(kept, n) if kept else [] for n in ("days", "median")}
+        course_a = reference and reference.course
+        sources["a"].data = {
+            n: getattr(course_a, n) if course_a else [] for n in ("days", "median")
+        }
         sizes = course.sizes
         sources["draws"].data = {"xs": [course.days] * len(sizes), "ys": list(sizes)}
         days, measured = zip(*course.measured, strict=True)

@@ -68,8 +68,8 @@ class ErrorCard(Card):
 
         self.sources = {name: source(name, *COLUMNS) for name in ESTIMATORS}
         lines = ("xs", "ys", "colour")
-        self._kept, self._firm, self._medians, self._bands = (
-            source(what, *lines) for what in ("kept", "firm", "medians", "bands")
+        self._of_reference, self._firm, self._medians, self._bands = (
+            source(what, *lines) for what in ("reference", "firm", "medians", "bands")
         )
         self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
         self._brackets = source("brackets", *BRACKETS)
@@ -91,7 +91,7 @@ class ErrorCard(Card):
         return super().answers(replace(asked, settings=settings), wanted)
 
     def clear(self) -> None:
-        lines = (self._kept, self._firm, self._medians, self._bands)
+        lines = (self._of_reference, self._firm, self._medians, self._bands)
         for source in (*self.sources.values(), *lines, self._brackets):
             source.data = {column: [] for column in source.data}
         self._ends.data = UNUSED
@@ -111,16 +111,16 @@ class ErrorCard(Card):
     def draw(self, found: ErrorCurves, *, complete: bool) -> None:
         measure, spread = self.state.measure, self.state.spread
         own = columns(found, measure)
-        kept = {} if self.kept is None else columns(self.kept.value, measure)
+        reference = {} if self.reference is None else columns(self.reference.value, measure)
         for name, source in self.sources.items():
             source.data = own.get(name, {column: [] for column in COLUMNS})
         judged = {name: each for name, each in own.items() if name != "bound"}
         runs = judged if spread else {}
-        self._kept.data = self._lines(kept, "error")
+        self._of_reference.data = self._lines(reference, "error")
         self._firm.data = self._lines(judged, "firm")
         self._medians.data = self._lines(runs, "median")
         self._bands.data = self._lines(runs, "low", "high")
-        ends = [extent(each, measure, spread=spread) for each in (own, kept) if each]
+        ends = [extent(each, measure, spread=spread) for each in (own, reference) if each]
         ylim = min(low for low, _ in ends), max(high for _, high in ends)
         set_range(self.figure.y_range, *ylim)
         labels = names(own, ylim, height=HEIGHT, dark=self.dark).columns()
@@ -160,7 +160,7 @@ class ErrorCard(Card):
         shown.add_layout(self.theme.follow(self._line, INK, "line_color"))
         looks = {"fill_color": "colour", "fill_alpha": 0.14, "line_alpha": 0}
         shown.patches("xs", "ys", source=self._bands, **looks)
-        for source, width in ((self._kept, 2), (self._medians, 1.5)):
+        for source, width in ((self._of_reference, 2), (self._medians, 1.5)):
             looks = {"line_color": "colour", "line_dash": "dotted", "line_width": width}
             shown.multi_line("xs", "ys", source=source, **looks)
         lines = [self._curve(shown, name) for name in ESTIMATORS]

@@ -52,8 +52,8 @@ def everything(state: State, results: Mapping[str, Result]) -> StringIO:
     """The tables of all that is shown, each with its single figures and the settings it answers.
 
     Arguments:
-        state: What the visitor chose.
-        results: What there is, by the cards' names; those of the kept case end in "-a".
+        state: What was chosen.
+        results: What there is, by the cards' names; those of the reference case end in "-a".
     """
     content: dict[str, Any] = {"state": state.as_json(), "results": {}}
     for name, found in results.items():

@@ -1,4 +1,4 @@
-r"""The panel of the proposals: the pictures of the problem's kind, live under the finger."""
+r"""The panel of the proposals: the pictures of the problem's kind, live while a handle moves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from panel.custom import JSComponent
 
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
-from amci_explorer.js.scripts import FINGER
+from amci_explorer.js.scripts import LIVE_DENSITIES
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.weights import LIVE, weights
@@ -35,8 +35,8 @@ from amci_explorer.words import HELP
 # Draws of a proposal that are marked.
 MOST_TICKS = 200
 # What changes the case to compare with, or how both cases look; and what changes the case's own.
-BESIDE = {"compared", "coordinate", "pair", "logarithmic"}
-SHAPING = {"y", "theta", "variant", "snapshot"} | BESIDE
+COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
+SHAPING = {"y", "theta", "variant", "snapshot"} | COMPARING
 
 
 class LivePage(JSComponent):
@@ -51,7 +51,7 @@ class LivePage(JSComponent):
     theta: Any = param.List(default=[], doc="Of the case.")
     asked: Any = param.String(doc="The key whose weights the page wants.")
     weights: Any = param.String(doc="Proposals in JSON, with their key; empty until asked for.")
-    _esm = FINGER
+    _esm = LIVE_DENSITIES
 
 
 class DensityPanel:
@@ -65,7 +65,7 @@ class DensityPanel:
         self._state, self._dark = state, False
         self._draws: dict[str, Any] = {}
         self._found: Any = None
-        self._beside: Any = None
+        self._reference: Any = None
         self._kind: Any = None
         self.view: Any = None
         self._live = LivePage(width=0, height=0, margin=0)
@@ -98,9 +98,9 @@ class DensityPanel:
 
     def follow(self, changed: set[str]) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
-        if changed & BESIDE:
-            beside = self._state.beside
-            self._beside = None if beside is None else self._of(beside)
+        if changed & COMPARING:
+            reference = self._state.same_reference
+            self._reference = None if reference is None else self._of(reference)
         if changed & SHAPING:
             self.draw()
 
@@ -122,7 +122,7 @@ class DensityPanel:
         if self.view.handle is not None:
             self._attach()
         self._tell()
-        self.view.show(found, self._beside)
+        self.view.show(found, self._reference)
         if list(self._place) != [self.view.panel]:
             self._place[:] = [self.view.panel]
 
@@ -149,15 +149,15 @@ class DensityPanel:
                 self.draw()
 
     def table(self) -> StringIO:
-        """What is shown, as a file; and the case that is kept beside it."""
+        """What is shown, as a file; and the reference case."""
         links = {n: Request("densities", case.settings).link for n, case in self._cases.items()}
         return export.table(*((name, rows, links[name]) for name, rows in self._lines().items()))
 
     @property
     def _cases(self) -> dict[str, State]:
-        """The case, and the one that is kept beside it."""
-        beside = self._state.beside
-        return {"B": self._state} if beside is None else {"A": beside, "B": self._state}
+        """The case, and the reference case."""
+        reference = self._state.same_reference
+        return {"B": self._state} if reference is None else {"A": reference, "B": self._state}
 
     def _lines(self) -> dict[str, Any]:
         """What is shown of each case, as lines of a table."""

@@ -58,8 +58,8 @@ class SummaryCard(Card):
     def draw(self, found: Summary, *, complete: bool) -> None:
         del complete
         text = self._of(found)
-        if self.kept is not None:
-            text = f"{text}<h3>A, the case that is kept</h3>{self._of(self.kept.value)}"
+        if self.reference is not None:
+            text = f"{text}<h3>A, the reference case</h3>{self._of(self.reference.value)}"
         self._text.object = text
         if self.shown is not None:
             self.state.learn(self.shown.asked.settings, found.level)

@@ -2,7 +2,7 @@ r"""What a choice is, and how one differs from another."""
 
 from __future__ import annotations
 
-__all__ = ["about_kept", "difference", "file_name"]
+__all__ = ["about_reference", "difference", "file_name"]
 
 import re
 from collections.abc import Mapping
@@ -35,17 +35,17 @@ def difference(found: Settings, wanted: Settings) -> str:
     return f"for {', '.join(parts)}" if parts else "with other settings"
 
 
-def about_kept(kept: Settings | None, here: Settings) -> str:
-    """What the case kept for comparison is, in a sentence."""
-    if kept is None:
+def about_reference(reference: Settings | None, here: Settings) -> str:
+    """What the reference case is, in a sentence."""
+    if reference is None:
         return ""
-    if kept.problem != here.problem:
-        same = registry.split(kept.problem)[0] == registry.split(here.problem)[0]
+    if reference.problem != here.problem:
+        same = registry.split(reference.problem)[0] == registry.split(here.problem)[0]
         other = "another f" if same else ""
         return f"A is a case of {other or 'another problem'} and reappears when you return to it."
-    if kept == here:
+    if reference == here:
         return "A is this case. Whatever you change, A stays visible in faint colours."
-    return f"A, in faint colours, is the case {difference(kept, here)}."
+    return f"A, in faint colours, is the case {difference(reference, here)}."
 
 
 def file_name(kind: str, link: Mapping[str, str], ending: str) -> str:

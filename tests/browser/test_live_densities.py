@@ -1,4 +1,4 @@
-"""Densities under the finger: the page computes them, and the server confirms them."""
+"""Densities live under a handle: the page computes them, and the server confirms them."""
 
 import numpy as np
 import pytest

@@ -6,8 +6,8 @@ import {evaluatorOf, movedCase, paint} from "./live.mjs"
 export function render({view}) {
     // A layout that changes renders it again; what it listens to is there for as long as the page.
     const page = view.model.document, model = view.model.data
-    if (page.finger == model) { return }
-    page.finger = model
+    if (page.liveDensities == model) { return }
+    page.liveDensities = model
     // Where the handles are, if that is not yet answered.
     let evaluator = null, here = null, painting = false, watched = null
 

@@ -21,28 +21,28 @@ def shown():
 
 
 def test_a_problem_on_the_line_is_the_pages_with_the_case_that_is_drawn(shown):
-    state, panel, finger = shown(problem="tail-1d", y="0.5", theta="2")
-    assert finger.key == "tail-1d/spline"
-    assert (finger.y, finger.theta) == ([0.5], [2.0])
+    state, panel, live = shown(problem="tail-1d", y="0.5", theta="2")
+    assert live.key == "tail-1d/spline"
+    assert (live.y, live.theta) == ([0.5], [2.0])
     state.move(theta=[1.5])
     panel.follow({"theta"})
-    assert finger.theta == [1.5]
+    assert live.theta == [1.5]
 
 
 def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(shown):
-    state, panel, finger = shown(problem="tail-1d")
-    assert finger.weights == ""
-    finger.asked = finger.key
-    stored = json.loads(finger.weights)
+    state, panel, live = shown(problem="tail-1d")
+    assert live.weights == ""
+    live.asked = live.key
+    stored = json.loads(live.weights)
     assert stored["key"] == "tail-1d/spline"
     assert set(stored["proposals"]) == {"q1_plus", "q2"}
     state.open("gain-loss")
     panel.open()
-    assert (finger.key, finger.weights) == ("gain-loss/spline", "")
-    finger.asked = "tail-1d/spline"
-    assert finger.weights == ""
-    finger.asked = finger.key
-    assert json.loads(finger.weights)["key"] == finger.key
+    assert (live.key, live.weights) == ("gain-loss/spline", "")
+    live.asked = "tail-1d/spline"
+    assert live.weights == ""
+    live.asked = live.key
+    assert json.loads(live.weights)["key"] == live.key
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(show
     ],
 )
 def test_what_the_page_cannot_compute_is_the_servers(shown, chosen):
-    _, _, finger = shown(**chosen)
-    assert finger.key == ""
-    finger.asked = "tail-1d/spline"
-    assert finger.weights == ""
+    _, _, live = shown(**chosen)
+    assert live.key == ""
+    live.asked = "tail-1d/spline"
+    assert live.weights == ""
