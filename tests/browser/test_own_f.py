@@ -55,7 +55,7 @@ def test_an_example_is_picked_and_undone(visit):
     before = opened.data("densities", "target")
     opened.unfold(FOLD)
     examples = opened.page.get_by_label("Examples", exact=True)
-    (name,) = [n for n in examples.locator("option").all_inner_texts() if "a signed payoff" in n]
+    name = examples.locator("option", has_text="a signed payoff").inner_text()
     examples.select_option(label=name)
     opened.wait_for_other("densities", "target", before)
     expect(field(opened)).to_have_value("max(x1 - theta1, 0) - 0.2")
