@@ -22,7 +22,7 @@ from amci_explorer.server.compat import start_busy_timer
 from amci_explorer.server.session import callback
 from amci_explorer.views.layout import column, side_by_side
 from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
-from amci_explorer.views.style import NARROW, THEME
+from amci_explorer.views.style import CROWDED, NARROW, THEME
 
 WITHOUT_HEADER = "header { display: none !important; }"
 MAIN = f"""
@@ -100,8 +100,9 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
     start_busy_timer()
 
     document.template_variables["outline"] = outline(explorer.state.problem, frame=explorer.small)
-    scripts = [CustomJS(code=code) for code in (FIT_PHONES, KEEP_THEME, SKIP, REMOVE_OUTLINE)]
-    document.js_on_event("document_ready", *scripts)
+    fit = CustomJS(args={"crowded": CROWDED}, code=FIT_PHONES)
+    scripts = [CustomJS(code=code) for code in (KEEP_THEME, SKIP, REMOVE_OUTLINE)]
+    document.js_on_event("document_ready", fit, *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
 
     def recolour(*_: Any) -> None:

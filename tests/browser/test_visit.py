@@ -103,10 +103,17 @@ def test_both_pictures_are_whole_on_wide_screens(at, problem, width, height):
 
 
 @pytest.mark.parametrize(
-    ("width", "height"), [NARROW[1], *(pytest.param(*s, marks=pytest.mark.slow) for s in NARROW)]
+    ("problem", "width", "height"),
+    [
+        ("tail-1d", 390, 844),
+        # With most handles.
+        ("tail-5d", 720, 450),
+        *(pytest.param("tail-1d", *size, marks=pytest.mark.slow) for size in NARROW),
+        *(pytest.param(each, 720, 450, marks=pytest.mark.slow) for each in PRESETS),
+    ],
 )
-def test_one_picture_at_a_time_is_whole_on_narrow_screens(at, width, height):
-    opened = at(width=width, height=height)
+def test_one_picture_at_a_time_is_whole_on_narrow_screens(at, problem, width, height):
+    opened = at(f"&problem={problem}", width=width, height=height)
     opened.wait_for_end(RUNS)
     bar = places(opened, HANDLES)[:, 1].min()
     for name, part in (("Relative error", "errors"), ("Proposals", "densities")):

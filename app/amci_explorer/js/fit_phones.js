@@ -9,17 +9,22 @@ cb_obj.apply_json_patch = (...patch) => {
     cb_obj._new_models.clear()
 }
 
-// On a phone the tools of pictures stand below them and legends are narrow, also of those that come
-// later.
-const narrow = window.innerWidth < 600
-if (narrow) {
+// Where there is no room beside pictures, they have no names of curves there; on a phone their tools
+// stand below them and legends are narrow. Also of those that come later.
+if (window.matchMedia(crowded).matches) {
+    const isPhone = window.innerWidth < 600
+    const looks = {min_border_right: 6, ...(isPhone ? {toolbar_location: "below", min_border_left: 60} : {})}
     let waiting = false
     const fit = () => {
         waiting = false
         for (const model of cb_obj.all_models) {
-            if (model.type === "Figure" && model.toolbar_location != "below") {
-                model.setv({toolbar_location: "below", min_border_left: 60, min_border_right: 6})
-                model.above.filter(({type}) => type === "Legend").forEach(each => each.setv({ncols: 1}))
+            if (model.type === "Figure" && Object.keys(looks).some(name => model[name] != looks[name])) {
+                model.setv(looks)
+                const names = model.renderers.filter(({level, glyph}) => level == "overlay" && glyph?.type == "Text")
+                names.forEach(each => each.setv({visible: false}))
+                if (isPhone) {
+                    model.above.filter(({type}) => type === "Legend").forEach(each => each.setv({ncols: 1}))
+                }
             }
         }
     }

@@ -160,6 +160,7 @@ class CaseControls:
         if not alike:
             return list(single)
         folded = sections((f"{labels[0]}, one by one", column(*single)))
+        folded.css_classes = ["later"]
         every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
         return [every, folded]
 

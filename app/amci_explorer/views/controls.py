@@ -25,7 +25,7 @@ from amci_explorer.views.film import FilmView
 from amci_explorer.views.inputs import CountField, Message, flat_button, select
 from amci_explorer.views.layout import HTML, NOTE, column, hide, row, sections
 from amci_explorer.views.position import PositionView
-from amci_explorer.views.style import NARROW
+from amci_explorer.views.style import LOW, NARROW
 from amci_explorer.views.target import TargetControls
 from amci_explorer.words.own import about_warnings, note
 from amci_explorer.words.settings import about_reference
@@ -36,7 +36,7 @@ COUNTS = {
     "seed": ("Seed", "The same seed gives the same draws."),
 }
 # The handles stand beside the pictures that they move; where there is no room for that, in a bar
-# at the bottom that stays in sight.
+# at the bottom that stays in sight. In a low window that shows one row, and the rest by scrolling.
 HANDLES = f"""
 @media {NARROW} {{
   :host {{ position: fixed !important; inset: auto 0 0 0; z-index: 20; max-height: 45vh !important;
@@ -45,7 +45,9 @@ HANDLES = f"""
           padding: 6px 12px calc(6px + env(safe-area-inset-bottom)); box-sizing: border-box;
           background: var(--paper); border-top: 1px solid var(--line);
           box-shadow: 0 -2px 10px rgb(0 0 0 / 20%); }}
+  :host > .later {{ order: 1; }}
 }}
+@media {NARROW} and {LOW} {{ :host {{ max-height: 68px !important; }} }}
 """
 # Presets in a line beside the problem; where that is too long one pushes it sideways.
 TOP = """

@@ -369,7 +369,8 @@ class _Planes:
             drawn.xaxis.axis_label, drawn.yaxis.axis_label = found.labels
             target, proposal = (_label(found, n) for n in self._pairs[of])
             over = "close-up" if of == "close-up" else f"over {target.split(' ')[0]}"
-            drawn.above[0].text = f"{proposal} {over}"
+            # Half a panel's width: the longest is "q₂ over posterior".
+            drawn.above[0].text = f"{proposal.removesuffix(' learnt')} {over}"
 
     def _draw(self, found: Any, wanted: str, learnt: str, end: str, ink: float) -> None:
         density, other = getattr(found, wanted), getattr(found, learnt)

@@ -27,7 +27,16 @@ from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.bound import bound, tie
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import add_hover, at_most, describe, pane, picture, set_range
+from amci_explorer.views.figures import (
+    LEGEND,
+    add_hover,
+    at_most,
+    describe,
+    legend,
+    pane,
+    picture,
+    set_range,
+)
 from amci_explorer.views.layout import HTML, NOTE
 from amci_explorer.views.style import NARROW, PALETTE
 from amci_explorer.words import HELP
@@ -39,7 +48,7 @@ COLUMNS = ("draws", "error", "firm", "low", "median", "high")
 INK, PAPER = (Style(n, PALETTE["light"][n], PALETTE["dark"][n]) for n in ("ink", "paper"))
 HEIGHT = 340
 # And at most on a low screen.
-LOWER = 205
+LOWER = 190
 # Errors whose ratio is nearer to 1 get no bracket.
 ALIKE = 1.2
 # Names at the ends of lines have a row for each estimator at all times: Bokeh may paint new texts
@@ -74,8 +83,8 @@ class ErrorCard(Card):
         self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
         self._brackets = source("brackets", *BRACKETS)
         self.figure = self._picture()
-        self.note = HTML("", NOTE, ROOM)
-        return [pane(self.figure), self.note]
+        self.legend, self.note = HTML("", LEGEND), HTML("", NOTE, ROOM)
+        return [self.legend, pane(self.figure), self.note]
 
     def tools(self) -> list[Any]:
         spread = pmui.Checkbox(label="spread of runs", size="small", margin=0)
@@ -96,8 +105,10 @@ class ErrorCard(Card):
             source.data = {column: [] for column in source.data}
         self._ends.data = UNUSED
         # Room for every name from the start, so that nothing moves when the curves come.
-        styles = [ESTIMATORS[name] for name in ("bound", *self.store.measured)]
+        shown = ("bound", *self.store.measured)
+        styles = [ESTIMATORS[name] for name in shown]
         self.figure.min_border_right = width_of([each.short or each.label for each in styles])
+        self.legend.object = legend(shown)
         self.note.object = ""
 
     def redraw(self) -> None:

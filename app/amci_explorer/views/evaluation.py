@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from amci_explorer.colours import SWEPT
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.evaluated import Evaluated, chosen
 from amci_explorer.plots.evaluation import evaluation
@@ -18,6 +19,7 @@ from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
+from amci_explorer.views.figures import LEGEND, legend
 from amci_explorer.views.inputs import CountField, select
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import Picture
@@ -62,6 +64,7 @@ class EvaluationCard(Card):
         return [
             side_by_side(*choices, least=170),
             self._sizes,
+            HTML(legend(SWEPT), LEGEND),
             self.picture.panel,
             self._text,
             self.cases,

@@ -13,8 +13,10 @@ from panel.custom import JSComponent
 
 from amci_explorer.js.scripts import GRIP, SLIDER
 from amci_explorer.server.session import callback
+from amci_explorer.views.style import LOW, NARROW
 
-STYLE = """
+STYLE = (
+    """
 .slider { --ink-of: var(--accent, #1f5f8b); display: grid; grid-template-columns: 1fr auto;
           column-gap: 8px; font-size: var(--text, 0.875rem); line-height: 1.3; }
 output { font-weight: 600; font-variant-numeric: tabular-nums; }
@@ -44,6 +46,12 @@ input:disabled { cursor: default; opacity: 0.5; }
 .marks .above span { bottom: 100%; }
 .marks .below span { top: 100%; }
 """
+    + f"""
+@media {NARROW} and {LOW} {{
+  .name {{ white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }}
+}}
+"""
+)
 # A pill in the last row of the picture above its place, below the numbers of the x axis.
 PILL = """
 :host { position: relative; height: 0; z-index: 1; }

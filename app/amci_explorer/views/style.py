@@ -7,7 +7,7 @@ colour vision can tell apart.
 
 from __future__ import annotations
 
-__all__ = ["BAR_HEIGHT", "LOW", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERDICTS"]
+__all__ = ["BAR_HEIGHT", "CROWDED", "LOW", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERDICTS"]
 
 from typing import Any
 
@@ -24,6 +24,8 @@ SPACE = 8
 NARROW = "(max-width: 1099.95px)"
 # Screens on which pictures are lower.
 LOW = "(max-height: 559.95px)"
+# And those with no room beside pictures for the names of curves.
+CROWDED = f"(max-width: 599.95px), {NARROW} and {LOW}"
 # The page's header, in pixels.
 BAR_HEIGHT = 48
 # What the colour of each level of a verdict is called in style sheets.
