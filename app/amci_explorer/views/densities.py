@@ -34,7 +34,7 @@ from amci_explorer.views.figures import (
     set_range,
     step_above,
 )
-from amci_explorer.views.layout import HTML, column, sections, side_by_side
+from amci_explorer.views.layout import HTML, NOTE, column, sections, side_by_side
 from amci_explorer.views.slider import Grip
 
 # How much ink is left of the case that is compared with.
@@ -64,11 +64,11 @@ class DensityView:
         alone = type(found) is LineDensities
         if isinstance(found, LineDensities):
             name = "densities" if alone else "marginal"
-            heights = (146, 194) if alone else (76, 108)
+            heights = (146, 194) if alone else (72, 104)
             self.lines = _Lines(name, found, heights, logarithmic=logarithmic and alone, dark=dark)
             self.parts.append(self.lines)
         if isinstance(found, PlaneDensities | MarginalDensities):
-            height = 320 if type(found) is PlaneDensities else 165
+            height = 320 if type(found) is PlaneDensities else 148
             self.parts.append(_Planes("plane", found, height, dark=dark))
         if isinstance(found, TumourDensities):
             self.parts.append(_Course(dark=dark))
@@ -77,7 +77,7 @@ class DensityView:
             looks = {"label": "Line of θ in the picture", "disabled": True, "margin": 0}
             self.handle = Grip(figure="densities-q1", moves=["theta", 0], **looks)
             panels[0].append(self.handle)
-        self._remark = HTML()
+        self._remark = HTML("", NOTE)
         folded = [self.lines.ratio] if alone and self.lines else []
         self.panel = column(*panels[:1], self._remark, *panels[1:], *folded)
 
@@ -93,7 +93,7 @@ class DensityView:
         remark = getattr(found, "remark", found.doubt)
         dashed = "Dashed: the posterior." if found.q2 is not None else ""
         planes = any(isinstance(part, _Planes) for part in self.parts)
-        self._remark.object = f"{remark} {dashed}".strip() if planes else remark
+        self._remark.object = f"<p>{remark} {dashed if planes else ''}</p>"
 
     def show_draws(self, draws: Mapping[str, Array]) -> None:
         """Marks draws of the proposals, of equal number, where there is an axis for them."""
