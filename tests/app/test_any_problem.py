@@ -37,7 +37,7 @@ TICKS = ("train-densities-draws", "train-marginal-draws")
 # Plain draws are for problems whose E2 is known.
 PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
 MAY_BE_EMPTY = (
-    *("errors-brackets", "errors-reference", "errors-firm", "train-brackets"),
+    *("errors-brackets", "errors-a", "errors-firm", "train-brackets"),
     # Shown on request.
     *("errors-medians", "errors-bands"),
     # The player stands before the first draw.

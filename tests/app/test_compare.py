@@ -56,7 +56,7 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
             np.testing.assert_allclose(found["q2"], expected, rtol=1e-6)
         assert drawn
         own, _ = source(explorer.errors.panel, "errors-snis-qm")
-        kept, _ = source(explorer.errors.panel, "errors-reference")
+        kept, _ = source(explorer.errors.panel, "errors-a")
         of_a = kept["ys"][kept["colour"].index(ESTIMATORS["snis-qm"].light)]
         for found, y in ((own["error"], 1.5), (of_a, 1.0)):
             expected = 100 * np.sqrt(curves(y)["snis-qm"].remse)
@@ -73,7 +73,7 @@ def test_figures_of_both_are_shown_until_the_case_is_let_go_of(in_a_loop):
         explorer.state.compare(here=False)
         explorer.state.commit()
         assert text.object.count("One run of every estimator") == 1
-        assert not source(explorer.errors.panel, "errors-reference")[0]["ys"]
+        assert not source(explorer.errors.panel, "errors-a")[0]["ys"]
 
     in_a_loop(body, QUERY | {"theta": "3"})
 

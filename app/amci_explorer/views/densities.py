@@ -327,6 +327,7 @@ class _Planes:
             x_range=x_range,
             y_range=y_range,
         )
+        shown.stylesheets = [*shown.stylesheets, at_most(204)]
         shown.min_border_left = 50
         shown.xaxis.ticker.desired_num_ticks = 3
         shown.yaxis.ticker.desired_num_ticks = 4

@@ -78,7 +78,7 @@ class ErrorCard(Card):
         self.sources = {name: source(name, *COLUMNS) for name in ESTIMATORS}
         lines = ("xs", "ys", "colour")
         self._of_reference, self._firm, self._medians, self._bands = (
-            source(what, *lines) for what in ("reference", "firm", "medians", "bands")
+            source(what, *lines) for what in ("a", "firm", "medians", "bands")
         )
         self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
         self._brackets = source("brackets", *BRACKETS)
