@@ -321,13 +321,13 @@ def test_without_workers_the_page_is_told_and_they_are_asked_again(brought, monk
         results.want(card, asked())
         await rested(results)
 
-    gone = Unreachable("The Dask scheduler at tcp://here:1 does not answer.")
+    gone = Unreachable("The Dask scheduler does not answer.")
     told = brought(body, ["first", gone], [gone], ["last"])
     assert told == ["begin", ("first", False), ("last", True), None]
     assert (
         said
         == [
-            "Nothing can be computed: The Dask scheduler at tcp://here:1 does not answer. "
+            "Nothing can be computed: The Dask scheduler does not answer. "
             "It is asked again every second."
         ]
         * 2

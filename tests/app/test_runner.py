@@ -312,7 +312,7 @@ def test_a_scheduler_elsewhere_computes_and_is_connected_again(tmp_path, monkeyp
             assert values(await once_reachable(runner, work))[-1] == list(range(30))
             waiting = asyncio.create_task(all_of(runner, Count(10_000, name="long")))
             await asyncio.sleep(0.5)
-        with pytest.raises(Unreachable, match=r"does not answer|expected the address"):
+        with pytest.raises(Unreachable, match="does not answer"):
             await waiting
         with scheduler(port):
             assert values(await once_reachable(runner, Count(3)))[-1] == [0, 1, 2]

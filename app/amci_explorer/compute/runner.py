@@ -143,7 +143,7 @@ class Cluster:
         except (ClosedClientError, FutureCancelledError, CommClosedError):
             self._connecting = None
             asyncio.get_running_loop().create_task(client.close(), context=Context())
-            raise Unreachable(f"The Dask scheduler at {self._dask} does not answer.") from None
+            raise Unreachable("The Dask scheduler does not answer.") from None
 
     async def close(self) -> None:
         """Stops the workers of this machine, or leaves the scheduler."""
@@ -163,15 +163,16 @@ class Cluster:
                     self._workers, asynchronous=True, preload=PRELOAD
                 )
             return await distributed.Client(self._local, **options)
-        expected = f"dask: expected the address of a scheduler with workers, got {self._dask!r}"
         try:
             client = distributed.Client(self._dask, timeout=SECONDS_TO_CONNECT, **options)
             threads = sum((await (await client).nthreads()).values())
         except (OSError, TypeError, ValueError) as error:
-            raise Unreachable(f"{expected}: {error}") from None
+            # Where it is stands in the log alone: pages say the rest to everybody.
+            log.error("dask: expected the address of a scheduler, got %r: %s", self._dask, error)
+            raise Unreachable("The Dask scheduler does not answer.") from None
         if not threads:
             await client.close()
-            raise Unreachable(f"{expected}, which has none")
+            raise Unreachable("The Dask scheduler has no workers.")
         self.size = threads
         return client
 

@@ -40,7 +40,7 @@ NAMES = {
     "snis-qm-stratified": "SNIS from the same draws",
 }
 # The effective number of errors from which on a mean that the runs do not determine is told, as
-# "about" and one digit: it is then right to a third or so.
+# "about" and one digit: rare runs make it, and it is right within a factor of two or so.
 ROUGH = 8
 # Draws from which on the bound, which is asymptotic, is told.
 BOUND_FROM = 10
@@ -107,9 +107,11 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         text = "There is little mismatch here. "
     else:
         text = ""
-    if math.isnan(errors.amci) and math.isnan(errors.best):
-        text += "These runs do not determine the errors. Increase runs."
-        return Headline(text, level, found.reason)
+    if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
+        few = "a few of them make most of it. More runs or draws may help."
+        return Headline(
+            f"{text}These runs do not determine the errors: {few}", level, found.reason
+        )
     text += f"With {curves.budgets[at]:,} draws AMCI "
     if errors.amci < EXACT:
         text += "is exact (Theorem 1)"
