@@ -37,7 +37,7 @@ PROBLEMS = {
     "tail-1d": ("Threshold θ", "densities", "densities-q1", 60, 100),
     "gain-loss": ("Price θ", "densities", "densities-q1", 60, 100),
     "peak": ("Sharpness s", "plane-target-data", "plane-target", 60, 100),
-    "tail-5d": ("Threshold θ, all coordinates", "marginal-data", "marginal-q1", 90, 140),
+    "tail-5d": ("Threshold θ, all coordinates", "marginal", "marginal-q1", 90, 140),
     "cancer": ("Size c₅′ after 5 days", "plane-target-data", "plane-target", 90, 140),
 }
 # Frames that are looked at while draws are played.
@@ -210,8 +210,8 @@ def turns(page: Any) -> None:
         for name in [*list(PROBLEMS)[1:], "tail-1d"]:
             problem = amci.problem(name)
             problems = page.get_by_role("combobox", name="Problem")
-            text = problem.description.splitlines()[0][:40]
-            page.evaluate("([t, p]) => turn(t, p)", [text, PROBLEMS[name][2]])
+            label, _, picture, *_ = PROBLEMS[name]
+            page.evaluate("([t, p]) => turn(t, p)", [label, picture])
             problems.select_option(label=problem.title)
             seconds[name].append(page.evaluate("() => turned") / 1000)
             done(page, 4).wait_for()
