@@ -283,9 +283,10 @@ class _Sampler:
         self.exponent = torch.zeros_like(self.log_L[:, 0])
         self.tries = 1
         read = y if theta is None else torch.cat([y, theta], -1)
-        centre, spread = read.mean(0), read.std(0, correction=0)
+        centre = read.mean(0)
         least = (1e-6 * centre.abs()).clamp(min=torch.finfo(read.dtype).tiny)
-        self.where = (read - centre) / spread.maximum(least)
+        read = read - centre
+        self.where = read / read.square().mean(0).sqrt().maximum(least)
 
     def _from_prior(self, cases: int) -> Tensor:
         x = self.target.problem.sample_prior(cases * self.n, self.generator).to(self.y)
