@@ -89,19 +89,16 @@ const short = value => Number(value.toPrecision(6))
 
 /** Fills the picture as `amci_explorer.plots.error_curves` does. */
 function fill(curves, y, theta) {
-    const {budgets: draws} = plan, [figure] = errors.roots()[0].children, firm = []
+    const {budgets: draws} = plan, [figure] = errors.roots()[0].children
     const target = TARGETS[name], unit = truth(target, y, theta) || 1
     const bound = draws.map(total => ({mean: (target.deviation(y, theta) / unit) ** 2 / total}))
     const ends = Object.entries({...curves, bound}).map(([way, points]) => {
-        const line = figure.renderers.find(each => each.name == labels[way])
+        // Faint, and above it where the runs determine the error.
+        const [line, sure] = figure.renderers.filter(each => each.name == labels[way])
         const error = points.map(({mean}) => 100 * Math.sqrt(mean)), color = line.glyph.line_color.value
         line.data_source.data = {draws, error, low: error, median: error, high: error}
-        points.slice(1).forEach(({determined}, i) => {
-            if (determined && points[i].determined) {
-                firm.push({draws: draws[i], error: error[i], to_draws: draws[i + 1],
-                    to_error: error[i + 1], color})
-            }
-        })
+        const firm = points.map(({determined = true}, i) => determined ? error[i] : NaN)
+        sure.data_source.data = {draws, firm}
         return {x: draws.at(-1), y: error.at(-1), text: labels[way], text_color: color, error}
     })
     const every = ends.flatMap(({error}) => error).filter(error => error > 0)
@@ -113,20 +110,13 @@ function fill(curves, y, theta) {
     ends.sort((a, b) => a.y - b.y).forEach((each, i) => {
         each.y = Math.max(each.y, i ? ends[i - 1].y * apart : start * apart ** 0.5)
     })
-    rows(figure, "Segment", firm)
-    rows(figure, "Text", ends.filter(each => each.y <= end))
+    const names = figure.renderers.find(each => each.glyph.type == "Text").data_source
+    const rows = ends.filter(each => each.y <= end)
+    names.data = Object.fromEntries(
+        Object.keys(names.data).map(key => [key, rows.map(row => row[key])]))
     const said = ends.map(({text, error}) => `${text} ${error.at(-1).toPrecision(2)} %`).join(", ")
     figure.html_attributes = {role: "img",
         "aria-label": `Error at ${draws.at(-1)} total draws, relative to μ: ${said}.`}
-}
-
-/** Fills the source of the only glyph of that type. */
-function rows(figure, type, values) {
-    const {glyph, data_source: source} = figure.renderers.find(each => each.glyph.type == type)
-    // HoloViews maps the colours of an empty source as numbers.
-    if (type == "Segment") { glyph.line_color = {field: "color"} }
-    source.data = Object.fromEntries(
-        Object.keys(source.data).map(key => [key, values.map(row => row[key])]))
 }
 
 /** Goes to the case of the address; what is wrong in it is left out. */
