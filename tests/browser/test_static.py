@@ -10,7 +10,7 @@ from static_steps import STEPS
 
 import amci_core as amci
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-static")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-static")]
 
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch"
 # Runs of the error curves take the longest, and less than this.
@@ -66,7 +66,9 @@ def wait_for_curves(page):
     expect(page.get_by_text("1000 of 1000 runs")).to_be_visible(timeout=PATIENCE)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1366, "light"), (390, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1366, "light"), pytest.param(390, "dark", marks=pytest.mark.slow)]
+)
 def test_handles_move_curves_and_one_another(opened, width, scheme):
     page = opened(width=width, height=768, color_scheme=scheme)
     problem, before = amci.problem("tail-1d"), drawn(page, "q1")
@@ -94,6 +96,7 @@ def test_handles_move_curves_and_one_another(opened, width, scheme):
     expect(page.get_by_label(THETA)).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.slow
 def test_an_address_and_a_step_of_the_tour_lead_to_their_case(opened):
     page = opened("#problem=gain-loss&y=-2&theta=9")
     # As near as its handle goes.
@@ -106,6 +109,7 @@ def test_an_address_and_a_step_of_the_tour_lead_to_their_case(opened):
     expect(page.get_by_label("Price θ")).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_rule_of_accessibility_is_broken(opened, scheme):
     for width in (1440, 390):
