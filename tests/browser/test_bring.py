@@ -53,9 +53,9 @@ def test_a_file_longer_than_a_message_is_diagnosed(visit, tmp_path):
         assert values[name] == pytest.approx(float(e.value), rel=1e-9)
     # What is wrong with the next file is said; what was there stays.
     wrong = tmp_path / "wrong.csv"
-    wrong.write_text("log_joint,log_q,f\n-1,many,1\n")
+    wrong.write_text("log_joint,log_q,f\n-1,many,1\n-1,-1,1\n")
     page.locator("input[type=file]").set_input_files(wrong)
-    opened.wait_for_text("log_q: expected a number in line 2, got 'many'")
+    opened.wait_for_text("log_q: expected numbers: could not convert string to float: 'many'")
     opened.wait_for_text("mine.csv: 20,000 of q1_plus, 20,000 of q2 draws.")
     with page.expect_download() as download:
         page.get_by_role("button", name="Example CSV").click()
