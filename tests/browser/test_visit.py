@@ -89,6 +89,8 @@ def test_the_first_screen_holds_words_handles_and_both_pictures(at, problem):
     story = opened.page.get_by_text(PRESETS[problem][0].learnt).first
     with opened.dragged(opened.page.get_by_role("slider").first, by=0.1):
         story.wait_for(state="hidden")
+        # The words are put in anew after the last move.
+        opened.wait_for_frames(5)
         opened.page.locator(".headline").wait_for()
         fits(opened, 1366, 768)
 
