@@ -1,7 +1,7 @@
 r"""One type scale, one spacing unit and one palette: as CSS variables, for light and dark.
 
 Style sheets of the views say `var(--small)`; Material's theme is made from the same values. The
-colours of what is drawn stand in `plots.colours`: those of Okabe and Ito, which people with any
+colours of what is drawn stand in `colours`: those of Okabe and Ito, which people with any
 colour vision can tell apart.
 """
 
