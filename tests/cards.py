@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
-from visit import Visit
+from visit import SOURCE, Visit
 
 import amci_core as amci
 
-MAP_IMAGE = "() => Bokeh.documents[0].get_model_by_name('amortization-map-map')"
+MAP_IMAGE = f"() => ({SOURCE})('amortization-map-map')"
 
 
 def points(term: str) -> str:
@@ -40,11 +40,11 @@ def wait_for_way(opened: Visit, found: Diagnosis) -> None:
     """Waits until the estimate has been followed along all draws of this case, not of another."""
     scale = 100 / abs(found.mu.value) if abs(found.mu.value) > 1e-12 else 1.0
     opened.wait(
-        """([draws, value]) => {
-            const data = Bokeh.documents[0].get_model_by_name("diagnostics-way-curve-amci")?.data
+        f"""([draws, value]) => {{
+            const data = ({SOURCE})("diagnostics-way-curve-amci")?.data
             return data?.draws != null && Array.from(data.draws).at(-1) == draws
                 && Math.abs(Array.from(data.value).at(-1) - value) <= 1e-6 * Math.abs(value)
-        }""",
+        }}""",
         [found.draws, float(scale * (found.along.value[-1] - found.mu.value))],
     )
 
@@ -56,8 +56,8 @@ def open_map(opened: Visit) -> None:
 
 def map_image(opened: Visit, column: str = "value") -> np.ndarray:
     """What the map shows, by row."""
-    found = opened.page.evaluate(f"name => Array.from(({MAP_IMAGE})().data[name][0])", column)
-    found = np.array(found, dtype=float)
+    shown = opened.wait(f"name => ({MAP_IMAGE})()?.data[name]", column)
+    found = np.array(shown.evaluate("rows => Array.from(rows[0])"), dtype=float)
     size = round(len(found) ** 0.5)
     return np.reshape(found, (size, size))
 
@@ -75,14 +75,15 @@ def click_on_map(opened: Visit, x: float, y: float) -> None:
 
 def click_on(opened: Visit, picture: str, x: float, y: float) -> None:
     """Clicks on a point of a picture, in its own coordinates."""
-    place = opened.page.evaluate(
-        """([name, x, y]) => {
-            const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name))
-            view.el.scrollIntoView({block: "center"})
-            const {x_scale, y_scale} = view.frame
+    place = opened.wait(
+        f"""([name, x, y]) => {{
+            const model = ({SOURCE})(name), view = model && Bokeh.index.find_one(model)
+            if (!view) {{ return null }}
+            view.el.scrollIntoView({{block: "center"}})
+            const {{x_scale, y_scale}} = view.frame
             const box = view.canvas_view.el.getBoundingClientRect()
             return [box.left + x_scale.compute(x), box.top + y_scale.compute(y)]
-        }""",
+        }}""",
         [picture, x, y],
     )
-    opened.page.mouse.click(*place)
+    opened.page.mouse.click(*place.json_value())

@@ -14,7 +14,11 @@ from urllib.parse import urlparse
 import numpy as np
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
-SOURCE = "name => Bokeh.documents[0].get_model_by_name(name)"
+# Its model, once it is the only one: what has left the page is kept for a second.
+SOURCE = """name => {
+    const found = [...Bokeh.documents[0].all_models].filter(model => model.name == name)
+    return found.length == 1 ? found[0] : null
+}"""
 DATA = f"""
 ([name, column]) => {{
     const source = ({SOURCE})(name)
@@ -138,7 +142,8 @@ class Visit:
 
     def data(self, source: str, column: str) -> np.ndarray:
         """A column of a Bokeh data source, as the page has it."""
-        return np.array(self.page.evaluate(DATA, [source, column]), dtype=float)
+        found = self.wait(f"argument => ({DATA})(argument)", [source, column])
+        return np.array(found.json_value(), dtype=float)
 
     def wait_for_data(self, source: str, column: str) -> np.ndarray:
         """The column, once there is something in it."""
@@ -150,7 +155,7 @@ class Visit:
         self.wait(
             f"""([name, column, old]) => {{
                 const now = ({DATA})([name, column])
-                return now.length != old.length || now.some((value, i) => value != old[i])
+                return now?.length != old.length || now.some((value, i) => value != old[i])
             }}""",
             [source, column, old.tolist()],
         )

@@ -183,6 +183,8 @@ def another_plane_of_the_map_keeps_other_coordinates(opened):
     opened.wait_for_value("Centre u₁", 0.25, within=0.02)
     opened.wait_for_value("Sharpness s", 0.75, within=0.02)
     assert opened.value("Centre u₂") == PRESETS["peak"][0].theta[1]
+    # A preset's address, which does not name theta, is then not that from before the click.
+    opened.wait("() => new URL(location.href).searchParams.has('theta')")
 
 
 def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visit):

@@ -37,9 +37,10 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
         np.testing.assert_allclose(
             opened.data(f"{weights}-rectangles-weights", "draws"), term.heights
         )
-        np.testing.assert_allclose(
-            opened.data(f"{weights}-curve-fitted pareto tail", "weight"), term.tail, rtol=1e-12
-        )
+        # The weights of E2 are bounded, and have no tail to fit.
+        if term.tail.size:
+            tail = opened.data(f"{weights}-curve-fitted pareto tail", "weight")
+            np.testing.assert_allclose(tail, term.tail, rtol=1e-12)
     off = 100 * (found.along.value / found.mu.value - 1)
     np.testing.assert_allclose(opened.data("diagnostics-way-curve-amci", "value"), off, atol=1e-9)
     said = "judged by 1,000 draws per proposal"
@@ -94,7 +95,7 @@ def a_click_moves_the_case_when_the_card_has_come_back(opened):
 def other_quantities_can_be_shown_and_taken_home(opened, expected):
     before = map_image(opened)
     choose(opened, "Quantity", "Effective sample size per draw, E₂")
-    opened.wait(f"old => ({MAP_IMAGE})().data.value[0][0] != old", before[0, 0])
+    opened.wait(f"old => (({MAP_IMAGE})()?.data.value[0][0] ?? old) != old", before[0, 0])
     shown = map_image(opened)
     np.testing.assert_allclose(shown, expected.relative_ess[1], rtol=1e-6)
     lines = opened.take_table("Amortization map")

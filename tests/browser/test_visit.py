@@ -67,9 +67,13 @@ def density(name, y, theta, x):
 
 
 def places(opened, *parts):
-    found = [opened.page.locator(part).evaluate_all(PLACES) for part in parts]
-    assert all(found), parts
-    return np.array([place for each in found for place in each])
+    found = []
+    for part in map(opened.page.locator, parts):
+        # Words are put in anew whenever they change.
+        while not (seen := part.evaluate_all(PLACES)):
+            part.first.wait_for()
+        found += seen
+    return np.array(found)
 
 
 def fits(opened, width, height):
@@ -89,9 +93,6 @@ def test_the_first_screen_holds_words_handles_and_both_pictures(at, problem):
     story = opened.page.get_by_text(PRESETS[problem][0].learnt).first
     with opened.dragged(opened.page.get_by_role("slider").first, by=0.1):
         story.wait_for(state="hidden")
-        # The words are put in anew after the last move.
-        opened.wait_for_frames(5)
-        opened.page.locator(".headline").wait_for()
         fits(opened, 1366, 768)
 
 
