@@ -40,7 +40,7 @@ from amci_core.models.defensive import DefensiveDensity
 APART = 5.0
 # A constant that is wrong by fewer nats is a matter of accuracy.
 LEAST = 0.005
-# Normals in g, and draws of a test: fewer where they take more than this share of the time.
+# Normals in g at most, and draws of a test: fewer where they take more than a share of the time.
 NORMALS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST = 400.0, 0.02
@@ -439,30 +439,36 @@ def contradiction(
     fitted = max(len(x) // 8, min(50 * x.shape[1], len(x) // 2))
     first, own = x[:fitted], x[fitted:]
     n = len(own)
-    near = max(fitted // NORMALS, min(5 * x.shape[1], fitted))
+    # Each normal needs ten draws a coordinate.
+    normals = max(1, min(NORMALS, fitted // (10 * x.shape[1])))
+    near = fitted // normals
     ends = torch.quantile(first[:4096], first.new_tensor([0.25, 0.75]), dim=0)
     scale = (ends[1] - ends[0]).clamp(min=1e-300)
-    away = torch.cdist(first[:NORMALS] / scale, first / scale)
+    away = torch.cdist(first[:normals] / scale, first / scale)
     parts = first[away.topk(near, largest=False).indices]
     mean = parts.mean(1, keepdim=True)
     covariance = (parts - mean).mT @ (parts - mean) / near
     covariance += torch.diag_embed(1e-9 * covariance.diagonal(0, 1, 2) + 1e-300)
-    normals = MultivariateNormal(mean[:, 0], scale_tril=torch.linalg.cholesky(covariance))
+    g = MultivariateNormal(mean[:, 0], scale_tril=torch.linalg.cholesky(covariance))
     z = torch.randn(
-        -(-n // NORMALS), *first[:NORMALS].shape, dtype=x.dtype,
+        -(-n // normals), *mean[:, 0].shape, dtype=x.dtype,
         generator=torch.Generator().manual_seed(4),
     )  # fmt: skip
-    drawn = (mean[:, 0] + (normals.scale_tril @ z[..., None])[..., 0]).flatten(0, 1)[:n]
+    drawn = (mean[:, 0] + (g.scale_tril @ z[..., None])[..., 0]).flatten(0, 1)[:n]
     points = torch.cat([own, drawn])
-    log_each = normals.log_prob(points[:, None])
-    log_g = log_each.logsumexp(-1) - math.log(NORMALS)
+    log_each = g.log_prob(points[:, None])
+    log_g = log_each.logsumexp(-1) - math.log(normals)
     # Beyond all draws a density need not have a value: h is zero outside the box of the first.
     low, high = first.aminmax(dim=0)
     inside = ((points >= low) & (points <= high)).all(-1)
     log_p = torch.full_like(log_g, -torch.inf)
     log_p[inside] = log_density(points[inside]).double()
-    z = ((points - first.mean(0)) / first.std(0)).tanh()
-    h = torch.cat([torch.ones_like(z[:, :1]), log_each.softmax(-1), z, z.square()], -1)
+    z = (points - first.mean(0)) / first.std(0)
+    # A scale that is a little wrong in each of many coordinates shows in their sum.
+    far = (z.square().mean(-1, keepdim=True) - 1) * math.sqrt(x.shape[1] / 2)
+    z = z.tanh()
+    h = [torch.ones_like(far), log_each.softmax(-1), z, z.square(), far.tanh()]
+    h = torch.cat(h, -1)
     h = h * inside[:, None]
     odds = (log_p - log_g).nan_to_num(-torch.inf, torch.inf, -torch.inf)[:, None]
     left, right = h[:n] * (-odds[:n]).sigmoid(), h[n:] * odds[n:].sigmoid()

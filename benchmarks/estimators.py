@@ -203,7 +203,7 @@ def predict(replications: int) -> list[dict[str, Any]]:
             PROBLEM, imperfect(), y, theta, alphas=around[0], betas=around[1], draws=n,
             runs=max(replications // 10, 100), seed=3,
         )  # fmt: skip
-        centre = float(found.remse[20, 20] / found.remse[found.judged].min(initial=np.inf))
+        centre = float(found.remse[20, 20] / found.remse[found.determined].min(initial=np.inf))
         least = found.best or (np.nan, np.nan)
         rows.append(
             {

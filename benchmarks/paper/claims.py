@@ -365,9 +365,9 @@ def sharing(case: int, *, only_alpha: bool) -> Callable[[Data, str], Number]:
             raise FileNotFoundError(path)
         table = pq.read_table(path)
         alpha, beta, remse = (table.column(n).to_numpy() for n in ("alpha", "beta", "remse"))
-        judged = table.column("judged").to_numpy(zero_copy_only=False)
+        determined = table.column("determined").to_numpy(zero_copy_only=False)
         (of_amci,) = remse[(alpha == 1) & (beta == 0)]
-        allowed = judged & (beta == 0) if only_alpha else judged
+        allowed = determined & (beta == 0) if only_alpha else determined
         best = int(np.argmin(np.where(allowed, remse, np.inf)))
         at = f"α = {alpha[best]:.2f}" + ("" if only_alpha else f", β = {beta[best]:.2f}")
         gain = float(of_amci / remse[best])

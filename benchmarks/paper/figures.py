@@ -173,7 +173,7 @@ def _reuse(
         runs=runs,
     )
     alpha, beta = np.meshgrid(grid, grid, indexing="ij")
-    columns = {"alpha": alpha, "beta": beta, "remse": found.remse, "judged": found.judged}
+    columns = {"alpha": alpha, "beta": beta, "remse": found.remse, "determined": found.determined}
     marks = {"AMCI (1, 0)": ((1.0, 0.0), "o", ESTIMATORS["amci"].light)}
     # Draws so rare that no run meets them can rule both: then the runs say nothing of them.
     if found.prediction_holds:
@@ -182,7 +182,7 @@ def _reuse(
     name = f"fig3-reuse-{proposals.variant}-{row}"
     places = {label: place for label, (place, *_) in marks.items()}
     studies.table(name, columns, problem, proposals, marks=places)
-    known = np.where(found.judged, np.log10(np.maximum(found.remse, 1e-30)), np.nan)
+    known = np.where(found.determined, np.log10(np.maximum(found.remse, 1e-30)), np.nan)
     picture = panel.pcolormesh(grid, grid, known.T, cmap="viridis", shading="nearest")
     canvas.figure.colorbar(picture, ax=panel, label="log₁₀ ReMSE (white: not judged)")
     looks: dict[str, Any] = {"mec": "white", "mew": 0.6, "clip_on": False, "ls": "none"}

@@ -149,15 +149,8 @@ class Beside(Problem):
 
 
 @pytest.mark.slow
-def test_a_mode_that_the_reference_misses_is_found_all_the_same(monkeypatch):
-    with pytest.raises(ValueError, match=r"log_defensive: .* give the reference a part there"):
-        learn(Beside(), steps=1)
-    # A mode may be too rare for the check: what if it had said nothing?
-    nothing = Checked("beside", (), (), 0.0)
-    monkeypatch.setattr(
-        sys.modules["amci_core.training.learn"], "check", lambda problem, **_: nothing
-    )
-    proposals = learn(Beside(), steps=200)
+def test_a_mode_that_the_reference_misses_is_found_all_the_same():
+    proposals = learn(Beside(), steps=1000)
     theta = np.linspace(1.2, 2.8, 9)[:, None]
     truth = 2 * norm.sf(theta[:, 0])
     wrong = reliable = 0
