@@ -467,9 +467,8 @@ def contradiction(
     # A scale that is a little wrong in each of many coordinates shows in their sum.
     far = (z.square().mean(-1, keepdim=True) - 1) * math.sqrt(x.shape[1] / 2)
     z = z.tanh()
-    h = [torch.ones_like(far), log_each.softmax(-1), z, z.square(), far.tanh()]
-    h = torch.cat(h, -1)
-    h = h * inside[:, None]
+    factors = torch.ones_like(far), log_each.softmax(-1), z, z.square(), far.tanh()
+    h = torch.cat(factors, -1) * inside[:, None]
     odds = (log_p - log_g).nan_to_num(-torch.inf, torch.inf, -torch.inf)[:, None]
     left, right = h[:n] * (-odds[:n]).sigmoid(), h[n:] * odds[n:].sigmoid()
     apart = _z(left - right).abs()
