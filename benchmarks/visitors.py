@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tornado.httpclient import HTTPClientError
 from tornado.websocket import WebSocketClientConnection
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,7 +118,13 @@ async def open_and_leave(address: str, server: int, *, visits: int) -> None:
 
     async def visit(n: int) -> None:
         for _ in range(n):
-            visitor = await Visitor.come(address)
+            while True:
+                try:
+                    visitor = await Visitor.come(address)
+                    break
+                # One address may open so many pages a minute.
+                except HTTPClientError as error:
+                    await asyncio.sleep(float(error.response.headers["Retry-After"]))
             await asyncio.sleep(0.2)
             visitor.leave()
 
