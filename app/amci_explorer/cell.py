@@ -76,7 +76,7 @@ def _served(jupyter: str | None) -> str:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{prefix}/favicon.ico").close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/favicon.ico").close()
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
                 process.terminate()
