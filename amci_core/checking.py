@@ -40,7 +40,7 @@ from amci_core.models.defensive import DefensiveDensity
 APART = 5.0
 # A constant that is wrong by fewer nats is a matter of accuracy.
 LEAST = 0.005
-# Normals in g at most, and draws of a test: fewer where they take more than a share of the time.
+# Most normals in g; draws of a test, fewer where they take more than this share of the time.
 NORMALS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST = 400.0, 0.02
