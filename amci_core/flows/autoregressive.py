@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.spline import Knots, SharedKnots, spline_widths
-from amci_core.flows.supports import CoordinateBijector, coordinate_bijector, half_line
+from amci_core.flows.supports import CoordinateBijector, bounds, coordinate_bijector
 from amci_core.models.base import Problem
 
 # Points in a row that go through all layers at once: on a CPU their intermediate values fit its
@@ -72,14 +72,6 @@ class SplineProposal(Trainable):
     def at(self, y: Tensor, theta: Tensor | None) -> SplineDensity:
         return SplineDensity(self, y, theta)
 
-    def bound(self, theta: Tensor | None, like: Tensor) -> Tensor | None:
-        """What bijectors on one side of a bound read of it, (2, D, cases, 1)."""
-        if not any(bijector.bounded for bijector in self.bijectors):
-            return None
-        bound, sign = half_line(self.problem, theta)
-        bound = bound.to(like).expand(len(like), len(self.bijectors)).T[..., None]
-        return torch.stack([bound, bound.nextafter(torch.full_like(bound, sign * torch.inf))])
-
     def stacked(self) -> Stacked:
         """The networks of all coordinates but the first; computed once in evaluation mode."""
         if self.training or torch.is_grad_enabled():
@@ -121,7 +113,7 @@ class SplineDensity(TransformedDensity):
         super().__init__(y.shape[:-1], dim=len(proposal.bijectors), like=parameters)
         self._bijectors, self._rows = proposal.bijectors, proposal.rows
         self._widths = spline_widths(proposal.bins)
-        self._bound = proposal.bound(theta_rows, parameters)
+        self._bounds = bounds(proposal.problem, proposal.bijectors, theta_rows, parameters)
         knots, of_support = self._split(parameters)
         self._knots = SharedKnots(knots)
         self._prepared = self._bijectors[0].prepare(of_support[:, None])
@@ -198,7 +190,7 @@ class SplineDensity(TransformedDensity):
         return Knots(*of_spline), of_support
 
     def _bound_of(self, coordinates: int | slice) -> Tensor | None:
-        return None if self._bound is None else self._bound[:, coordinates]
+        return None if self._bounds is None else self._bounds[:, coordinates]
 
 
 def _total(log_dets: Sequence[Tensor | None]) -> Tensor:

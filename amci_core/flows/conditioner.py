@@ -2,7 +2,7 @@ r"""Networks that turn y and theta into parameters, one by one or several as one
 
 from __future__ import annotations
 
-__all__ = ["Conditioner"]
+__all__ = ["Conditioner", "Inputs"]
 
 import math
 from collections.abc import Iterable, Sequence
@@ -22,13 +22,46 @@ WITHIN = 1.5
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
 
-class Conditioner(nn.Module):
+class Inputs(nn.Module):
+    """Scales y and theta to about [-1, 1], by the ranges that the problem declares.
+
+    What lies far outside of them, as draws with heavy tails do, is read by its logarithm.
+
+    Arguments:
+        problem: The problem whose y and theta it reads.
+        reads_theta: Whether it reads theta beside y.
+    """
+
+    centre: Tensor
+    half_width: Tensor
+
+    def __init__(self, problem: Problem, *, reads_theta: bool = True) -> None:
+        super().__init__()
+        self.reads_theta = reads_theta and problem.theta is not None
+        read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
+        shown = [v.typical_range for v in read for _ in range(v.dim)]
+        self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
+        self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
+
+    def inputs(self, y: Tensor, theta: Tensor | None) -> Tensor:
+        """y (cases, D_y) and theta (cases, D_theta) as they are read; a zero without both."""
+        read = [y]  # no columns where there is no y
+        if self.reads_theta:
+            read.append(cast(Tensor, theta))
+        values = torch.cat(read, dim=-1)
+        if not values.shape[-1]:
+            return values.new_zeros(len(y), 1)
+        scaled = (values - self.centre) / self.half_width
+        beyond = scaled.abs().clamp(min=WITHIN) - WITHIN
+        return scaled.clamp(-WITHIN, WITHIN) + scaled.sign() * beyond.log1p()
+
+
+class Conditioner(Inputs):
     """Creates a multilayer perceptron from y, theta, or both to `out` parameters.
 
-    Inputs are scaled to about [-1, 1] by the ranges that the problem declares; what lies far
-    outside of them, as draws with heavy tails do, is read by its logarithm. The last layer
-    starts small and without biases, so that training starts from parameters near zero. Weights are
-    the same at every construction, and no global generator is touched; see `initialize`.
+    The last layer starts small and without biases, so that training starts from parameters near
+    zero. Weights are the same at every construction, and no global generator is touched; see
+    `initialize`.
 
     Arguments:
         problem: The problem whose y and theta it reads.
@@ -39,9 +72,6 @@ class Conditioner(nn.Module):
         preceding: Number of coordinates of x that it reads beside, in an autoregressive family.
         small: Whether the last layer starts small.
     """
-
-    centre: Tensor
-    half_width: Tensor
 
     def __init__(
         self,
@@ -54,15 +84,10 @@ class Conditioner(nn.Module):
         preceding: int = 0,
         small: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(problem, reads_theta=reads_theta)
         self.activation, self.small = ACTIVATIONS[activation](), small
-        self.reads_theta = reads_theta and problem.theta is not None
-        read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
-        shown = [v.typical_range for v in read for _ in range(v.dim)]
-        self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
-        self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
         # Without y and theta it reads a zero.
-        widths = ((len(shown) or 1) + preceding, *hidden)
+        widths = ((len(self.centre) or 1) + preceding, *hidden)
         layers: list[nn.Module] = []
         for before, after in pairwise(widths):
             layers += [skip_init(nn.Linear, before, after), self.activation]
@@ -86,18 +111,6 @@ class Conditioner(nn.Module):
                 layer.weight.uniform_(-bound * scale, bound * scale, generator=generator)
                 if layer is not last:
                     layer.bias.uniform_(-bound, bound, generator=generator)
-
-    def inputs(self, y: Tensor, theta: Tensor | None) -> Tensor:
-        """y (cases, D_y) and theta (cases, D_theta) as it reads them, scaled to about [-1, 1]."""
-        read = [y]  # no columns where there is no y
-        if self.reads_theta:
-            read.append(cast(Tensor, theta))
-        values = torch.cat(read, dim=-1)
-        if not values.shape[-1]:
-            return values.new_zeros(len(y), 1)
-        scaled = (values - self.centre) / self.half_width
-        beyond = scaled.abs().clamp(min=WITHIN) - WITHIN
-        return scaled.clamp(-WITHIN, WITHIN) + scaled.sign() * beyond.log1p()
 
     def forward(self, y: Tensor, theta: Tensor | None, preceding: Tensor | None = None) -> Tensor:
         """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out).

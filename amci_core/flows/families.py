@@ -6,10 +6,10 @@ and one line in `FAMILIES`. The families here are made of the layers in `amci_co
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "Family", "forms"]
+__all__ = ["FAMILIES", "Family", "forms", "normflows"]
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from amci_core.flows.layers import (
     Triangular,
 )
 from amci_core.flows.mixture import Mixture, defended_spline, defensive_component
+from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.supports import (
     coordinate_bijector,
     coordinates_of,
@@ -186,6 +187,53 @@ def defensive_mixture(
     return Mixture(flow, defensive_component(problem, term=term, found=found), share)
 
 
+def normflows(make: Callable[..., Any]) -> Family:
+    """A family of any model of normflows with context: to be trained here, and tried by `learn`.
+
+    Put it into the registry under a name of its own. Weights that were saved under this name are
+    read wherever it stands there.
+
+    Arguments:
+        make: Takes a problem and gives a `normflows.ConditionalNormalizingFlow` on its x, with
+            `DiagGaussian` for a base. The points are about standard normal; their way to the
+            support of x follows. The context has `problem.y.dim + problem.theta.dim` columns,
+            about in [-1, 1]. The global generator is seeded while it is made.
+
+    Example:
+        >>> import normflows as nf
+        >>> import amci_core as amci
+        >>> def make(problem):
+        ...     layer = nf.flows.AutoregressiveRationalQuadraticSpline(
+        ...         problem.x.dim, 1, 16, num_context_channels=problem.y.dim + problem.theta.dim
+        ...     )
+        ...     base = nf.distributions.DiagGaussian(problem.x.dim, trainable=False)
+        ...     return nf.ConditionalNormalizingFlow(base, [layer])
+        >>> FAMILIES["my-spline"] = normflows(make)
+        >>> choices = amci.training.Choices(family="my-spline")
+        >>> amci.learn(amci.problem("tail-1d"), steps=4, choices=choices).present
+        (0, 2)
+        >>> del FAMILIES["my-spline"]
+    """
+
+    def build(
+        problem: Problem,
+        *,
+        coordinates: Sequence[Mapping[str, Any]],
+        reads_theta: bool = True,
+        **arguments: Any,
+    ) -> NormflowsProposal:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            model = make(problem, **arguments)
+        return NormflowsProposal(problem, model, coordinates=coordinates, reads_theta=reads_theta)
+
+    def only(problem: Problem, shared: Mapping[str, Any]) -> Forms:
+        arguments = {"coordinates": coordinates_of(problem), "reads_theta": shared["reads_theta"]}
+        return {"": arguments}
+
+    return Family(build, only)
+
+
 def _to_support(
     problem: Problem,
     layers: list[Layer],
@@ -203,6 +251,10 @@ def _to_support(
     return flow
 
 
+def _no_forms(problem: Problem, shared: Mapping[str, Any]) -> Forms:
+    return {}
+
+
 @dataclass(frozen=True)
 class Family:
     """A flow family; called with a problem and its arguments, it gives the flow.
@@ -211,13 +263,13 @@ class Family:
         build: Takes a problem and keyword arguments, those that are stored with weights.
         forms: Takes a problem (for q1_minus the negated one) and the arguments that all forms
             share: `bins`, `hidden`, `activation`, `reads_theta`. Gives those under which it fits
-            the problem, by a name for people; none if it does not.
+            the problem, by a name for people, or "" for the family's own; none if it does not.
         exact_support: Whether its flows live exactly where f is positive. Where such a form fits,
             `learn` tries no other.
     """
 
     build: Callable[..., Trainable]
-    forms: Callable[[Problem, dict[str, Any]], Forms] = lambda problem, shared: {}
+    forms: Callable[[Problem, dict[str, Any]], Forms] = _no_forms
     exact_support: bool = False
 
     def __call__(self, problem: Problem, **arguments: Any) -> Trainable:
@@ -248,7 +300,7 @@ def forms(
         "reads_theta": reads_theta,
     }
     return {
-        form: {"family": name, "arguments": arguments}
+        form or name: {"family": name, "arguments": arguments}
         for name, family in FAMILIES.items()
         for form, arguments in family.forms(problem, shared).items()
     }
@@ -299,5 +351,6 @@ FAMILIES: dict[str, Family] = {
     "gamma-beta": Family(GammaBeta),
     "gaussian": Family(gaussian),
     "masked-autoregressive": Family(masked_autoregressive),
+    "neural-spline": replace(normflows(neural_spline), forms=_no_forms),
     "radial": Family(radial),
 }

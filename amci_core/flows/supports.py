@@ -14,12 +14,14 @@ __all__ = [
     "Logistic",
     "SoftHalfLine",
     "UnitInterval",
+    "bounds",
     "coordinate_bijector",
     "coordinates_of",
 ]
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -318,6 +320,27 @@ def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
     if isinstance(support, BELOW):
         return torch.as_tensor(support.upper_bound), -1
     raise ValueError(f"problem: the support of f_plus is no half-line, but {support}")
+
+
+def bounds(
+    problem: Problem,
+    bijectors: Sequence[CoordinateBijector],
+    theta: Tensor | None,
+    like: Tensor,
+) -> Tensor | None:
+    """What bijectors on one side of a bound read of it, (2, D, cases, 1); None if none does.
+
+    Arguments:
+        problem: The problem, whose support of f_plus it is.
+        bijectors: Those of the coordinates.
+        theta: (cases, D_theta), or None.
+        like: A tensor of as many rows, of the type and on the device of the points.
+    """
+    if not any(bijector.bounded for bijector in bijectors):
+        return None
+    bound, sign = half_line(problem, theta)
+    bound = bound.to(like).expand(len(like), len(bijectors)).T[..., None]
+    return torch.stack([bound, bound.nextafter(torch.full_like(bound, sign * torch.inf))])
 
 
 def on_half_line(problem: Problem) -> bool:

@@ -1,0 +1,184 @@
+r"""Models of normflows as proposals that are trained here.
+
+A model draws and evaluates points of the whole space, given a context: y and theta. Here its base
+samples come from the generator that they are asked of, and its points go to the support of x. Its
+layers read the context anew at every point, where our own families prepare it once per (y, theta);
+what that costs is in docs/reach.md.
+"""
+
+from __future__ import annotations
+
+__all__ = ["NormflowsProposal", "neural_spline"]
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import normflows as nf
+import torch
+from torch import Tensor
+
+from amci_core.flows.conditioner import Inputs, flat_cases
+from amci_core.flows.density import Trainable, TransformedDensity
+from amci_core.flows.supports import bounds, coordinate_bijector
+from amci_core.models.base import Problem
+from amci_core.models.gaussian import standard_normal_log_prob
+
+# Points that go through all layers at once, so that a large draw fits the memory.
+PIECE = 2**16
+# Splines of the standardized points reach so far to both sides; beyond they are straight.
+REACH = 5.0
+
+
+class NormflowsProposal(Trainable):
+    """A `normflows.ConditionalNormalizingFlow`, then the bijector to the support of x.
+
+    The context has a column for every number of y and of theta, scaled to about [-1, 1]; those of
+    theta are zero where it is not read.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        model: The model, whose base is `normflows.distributions.DiagGaussian`.
+        coordinates: For each coordinate of x its `kind`, and about its `centre` and `scale`, see
+            `coordinate_bijector`.
+        reads_theta: Whether it depends on theta beside y.
+
+    Raises:
+        ValueError: the model is of another kind, or has another base.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        model: Any,
+        *,
+        coordinates: Sequence[Mapping[str, Any]],
+        reads_theta: bool = True,
+    ) -> None:
+        super().__init__()
+        if not isinstance(model, nf.ConditionalNormalizingFlow):
+            raise ValueError(
+                "make: expected a function that gives a normflows.ConditionalNormalizingFlow, "
+                f"got {type(model).__name__}"
+            )
+        if not isinstance(model.q0, nf.distributions.DiagGaussian):
+            raise ValueError(
+                "make: expected a flow whose base is normflows.distributions.DiagGaussian, "
+                f"got {type(model.q0).__name__}"
+            )
+        self.problem, self.model = problem, model
+        self.inputs = Inputs(problem)
+        self.reads_theta = reads_theta
+        self.bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Nothing: a model starts from the weights that it was made with."""
+
+    def at(self, y: Tensor, theta: Tensor | None) -> NormflowsDensity:
+        return NormflowsDensity(self, y, theta)
+
+
+class NormflowsDensity(TransformedDensity):
+    """A model of normflows at given y and theta."""
+
+    def __init__(self, proposal: NormflowsProposal, y: Tensor, theta: Tensor | None) -> None:
+        y_rows, theta_rows = flat_cases(y, theta)
+        read = theta_rows if theta_rows is None or proposal.reads_theta else theta_rows * 0
+        self._context = proposal.inputs.inputs(y_rows, read)
+        super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=self._context)
+        self._model, self._bijectors = proposal.model, proposal.bijectors
+        like = self._context
+        self._prepared = [b.prepare(like.new_zeros(b.width)) for b in self._bijectors]
+        self._bounds = bounds(proposal.problem, self._bijectors, theta_rows, like)
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        return self._in_pieces(self._forward, z.reshape(self.cases, -1, self.dim))
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim)
+        return self._in_pieces(self._log_prob, x)[1]
+
+    def _in_pieces(self, compute: Any, points: Tensor) -> tuple[Tensor, Tensor]:
+        """What is computed for points (cases, n, D), a number of them at a time."""
+        n = points.shape[1] if torch.is_grad_enabled() else max(1, PIECE // max(self.cases, 1))
+        found = []
+        for part in points.split(n or 1, 1):
+            context = self._context[:, None].expand(-1, part.shape[1], -1).flatten(0, 1)
+            x, log_q = compute(part, context)
+            found.append((x.reshape(part.shape), log_q.reshape(part.shape[:-1])))
+        x, log_q = (torch.cat(each, 1) for each in zip(*found, strict=True))
+        return x.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
+
+    # The layers are called here, one by one: the model's own methods add up log determinants in
+    # float32, whatever the weights are, and draw from the global generator.
+    def _forward(self, u: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        base = self._model.q0
+        z = base.loc + base.log_scale.exp() * torch.special.ndtri(_open(u.flatten(0, 1)))
+        log_q = base.log_prob(z)
+        for layer in self._model.flows:
+            z, log_det = layer(z, context=context)
+            log_q = log_q - log_det
+        z, columns = z.reshape(u.shape), []
+        log_q = log_q.reshape(u.shape[:-1]) - standard_normal_log_prob(z)
+        uniform = _open(torch.special.ndtr(z))
+        for i, bijector in enumerate(self._bijectors):
+            x, _, log_det = bijector.forward(uniform[..., i], self._prepared[i], self._bound(i))
+            columns.append(x)
+            log_q = log_q if log_det is None else log_q - log_det
+        return torch.stack(columns, -1), log_q
+
+    def _log_prob(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        columns, log_q = [], torch.zeros_like(x[..., 0])
+        for i, bijector in enumerate(self._bijectors):
+            free, log_free = bijector.unconstrained(x[..., i], self._bound(i))
+            u, log_det = bijector.cumulative(free, self._prepared[i])
+            columns.append(u)
+            log_q = sum((log for log in (log_free, log_det) if log is not None), log_q)
+        z = torch.special.ndtri(_open(torch.stack(columns, -1)))
+        log_q = (log_q - standard_normal_log_prob(z)).flatten()
+        z = z.flatten(0, 1)
+        for layer in reversed(self._model.flows):
+            z, log_det = layer.inverse(z, context=context)
+            log_q = log_q + log_det
+        return x, log_q + self._model.q0.log_prob(z)
+
+    def _bound(self, i: int) -> Tensor | None:
+        return None if self._bounds is None else self._bounds[:, i]
+
+
+def _open(u: Tensor) -> Tensor:
+    """Numbers of [0, 1] away from both ends, whose quantiles are infinite."""
+    info = torch.finfo(u.dtype)
+    return u.clamp(info.tiny, 1 - info.eps / 2)
+
+
+def neural_spline(
+    problem: Problem, *, layers: int, hidden: int, bins: int
+) -> nf.ConditionalNormalizingFlow:
+    """A neural spline flow of coupling layers, as normflows has it, for two dimensions or more.
+
+    References:
+        Durkan, Bekasov, Murray, Papamakarios, Neural Spline Flows, 2019.
+        Stimper et al., normflows: A PyTorch Package for Normalizing Flows, JOSS 2023.
+
+    Arguments:
+        problem: The problem whose x it proposes.
+        layers: Number of coupling layers; every second one transforms the other coordinates.
+        hidden: Width of the residual block of each layer's network.
+        bins: Number of bins of each spline.
+    """
+    dim, read = problem.x.dim, sum(v.dim for v in (problem.y, problem.theta) if v is not None)
+    stack = [
+        nf.flows.CoupledRationalQuadraticSpline(
+            dim,
+            num_blocks=1,
+            num_hidden_channels=hidden,
+            num_context_channels=read,
+            num_bins=bins,
+            tail_bound=REACH,
+            reverse_mask=bool(i % 2),
+        )
+        for i in range(layers)
+    ]
+    return nf.ConditionalNormalizingFlow(
+        nf.distributions.DiagGaussian(dim, trainable=False), stack
+    )
