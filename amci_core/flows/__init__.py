@@ -8,11 +8,9 @@ __all__ = [
     "HistoryEntry",
     "Proposal",
     "Proposals",
-    "SbiPosterior",
     "Trainable",
 ]
 
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
-from amci_core.flows.external import SbiPosterior
 from amci_core.flows.families import FAMILIES
 from amci_core.flows.proposals import HistoryEntry, Proposals

@@ -4,11 +4,11 @@ A flow's parameters depend on (y, theta) alone, or on the coordinates before as 
 on (y, theta) alone is computed once, when a proposal is called; the density that this gives has
 points grouped by case, (cases, draws, D), so that parameters broadcast instead of being copied.
 
-Of normflows the masked network `MADE` is used. Its coupling splines with context (four layers, 64
-hidden units, 16 bins, five dimensions) drew a seventh of the points a second that our splines of
-these sizes drew, and evaluated a quarter of the densities: every layer reads the context anew at
-every point, where ours prepares it once per (y, theta). Its `rational_quadratic_spline` takes
-twice the time of `Knots`, and its flows draw from the global generator.
+Of normflows the masked network `MADE` is used, and any of its models can be trained (see
+`amci_core.flows.of_normflows`). Coupling splines of normflows with context (four layers, 64 hidden
+units, 16 bins, five dimensions) drew a seventh of the points a second that our splines of these
+sizes drew, and evaluated a quarter of the densities: every layer reads the context anew at every
+point, where ours prepares it once per (y, theta).
 """
 
 from __future__ import annotations

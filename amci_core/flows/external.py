@@ -1,22 +1,27 @@
-r"""Proposals from elsewhere: functions of (y, theta) that give a `torch.distributions` object.
+r"""Proposals from elsewhere: of torch.distributions, scipy, zuko, sbi, normflows, or a function.
 
-A torch distribution takes all points at a time, draws with the global generator, and outside its
-support raises, gives NaN, or gives a finite number, depending on `validate_args` (which importing
-zuko switches off for all of them). A `ConditionalDensity` draws with the generator it is given,
-and is -inf there. `External` turns one into the other.
+Whatever comes is made a function of (y, theta) that gives an object with `sample` and `log_prob`,
+as `torch.distributions` has them. Such an object takes all points at a time, draws with the global
+generator, and outside its support raises, gives NaN, or gives a finite number, depending on
+`validate_args` (which importing zuko switches off for all of them). A `ConditionalDensity` draws
+with the generator it is given, and is -inf there. `External` turns one into the other.
 """
 
 from __future__ import annotations
 
-__all__ = ["SbiPosterior"]
+__all__ = ["External", "maker_of"]
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
+import normflows as nf
 import torch
 from torch import Size, Tensor
-from torch.distributions import Independent, TransformedDistribution
+from torch.distributions import Distribution, Independent, TransformedDistribution
 
 from amci_core.checking import affordable, contradiction, place
 from amci_core.flows.density import ConditionalDensity, Proposal
@@ -36,27 +41,24 @@ class External(Proposal):
 
     Arguments:
         name: What messages call it, such as `q1_plus`.
-        make: Called with y (*, D_y) and theta (*, D_theta), or None where there is no theta.
+        make: Called with y (*, D_y) and theta (*, D_theta), or None where there is no theta;
+            see `maker_of`.
         dim: Number of dimensions D of x.
         dtype: The type that y, theta and x are passed in.
 
     Raises:
-        ValueError: `make` cannot be called. Once it is: what it gives has a wrong shape or NaN.
+        ValueError: once it is called, what `make` gives has a wrong shape or NaN.
     """
 
     def __init__(
         self, name: str, make: Maker, dim: int, dtype: torch.dtype = torch.float64
     ) -> None:
-        if not callable(make):
-            raise ValueError(
-                f"{name}: expected a function of y and theta that gives a distribution, "
-                f"got {type(make).__name__}"
-            )
         self.name, self.make, self.dim, self.dtype = name, make, dim, dtype
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ExternalDensity:
         with _named(self.name):
             made = self.make(y.to(self.dtype), None if theta is None else theta.to(self.dtype))
+        made = _Frozen(made, y.shape[:-1]) if _is_frozen(made) else made
         if not (hasattr(made, "sample") and hasattr(made, "log_prob")):
             raise ValueError(
                 f"{self.name}: expected a distribution with sample and log_prob, "
@@ -154,45 +156,112 @@ class ExternalDensity(ConditionalDensity):
         return points.detach().double().movedim(0, -2), has_axis
 
 
-class SbiPosterior:
-    """The neural posterior estimate of sbi's NPE, as a function for `from_distributions`.
-
-    What sbi calls theta is our x, and its x is our y. The density estimator itself is used, not
-    the posterior around it: it is normalized, and its points outside the prior have weight zero,
-    where the posterior would reject them and then estimate how much it has rejected. Posteriors
-    that sample by MCMC have no normalized density, and can draw for no estimate.
+def maker_of(name: str, given: Any, y: Tensor, theta: Tensor | None) -> Maker:
+    """A function of y and theta, of whatever was given for a proposal.
 
     Arguments:
-        posterior: What `NPE.build_posterior()` gave, or its `posterior_estimator`.
+        name: What messages call it.
+        given: See `Proposals.from_distributions`.
+        y: y of a case, (D_y,), at which a flow is tried that reads a context of its own.
+        theta: theta of it, (D_theta,), or None.
 
     Raises:
-        ValueError: there is no density estimator in it.
-
-    Example:
-        >>> from sbi.inference import NPE  # doctest: +SKIP
-        >>> posterior = NPE(prior).append_simulations(x, y).train()  # doctest: +SKIP
-        >>> amci.Proposals.from_distributions(problem, q2=SbiPosterior(posterior), ...)
-        ... # doctest: +SKIP
+        ValueError: it is nothing that a distribution can be made of.
     """
+    # sbi's posterior rejects what lies outside of the prior, and then estimates how much it has
+    # rejected. Its density estimator is normalized, and such points have weight zero.
+    estimator = getattr(given, "posterior_estimator", given)
+    if hasattr(estimator, "condition_shape") and hasattr(estimator, "log_prob"):
+        return partial(_SbiAtObservation, estimator)
+    if isinstance(given, Distribution) or _is_frozen(given):
+        return partial(_the_same, given)
+    if isinstance(given, nf.NormalizingFlow):
+        return _reading(name, partial(_NormflowsAtContext, given), given, y, theta)
+    if callable(given):
+        body = given.forward if isinstance(given, torch.nn.Module) else given
+        try:
+            inspect.signature(body).bind(y, theta)
+            return cast(Maker, given)
+        except TypeError:
+            if isinstance(given, torch.nn.Module):  # a flow of zuko's
+                return _reading(name, given, given, y, theta)
+    raise ValueError(
+        f"{name}: expected a distribution, or a function of y and theta that gives one, such as "
+        f"lambda y, theta: flow(y); got {type(given).__name__}"
+    )
 
-    def __init__(self, posterior: Any) -> None:
-        estimator = getattr(posterior, "posterior_estimator", posterior)
-        if not hasattr(estimator, "condition_shape") or not hasattr(estimator, "log_prob"):
-            raise ValueError(
-                "posterior: expected one of sbi's NPE, or its density estimator, "
-                f"got {type(posterior).__name__}"
-            )
-        self.estimator = estimator
 
-    def __call__(self, y: Tensor, theta: Tensor | None) -> _AtObservation:
-        """The posterior at y (*, D_y); it does not depend on theta."""
-        return _AtObservation(self.estimator, y)
+def _reading(
+    name: str, at: Callable[[Tensor], Any], module: Any, y: Tensor, theta: Tensor | None
+) -> Maker:
+    """A flow that reads one context: y and theta side by side, or y alone."""
+    like = next(module.parameters(), y)
+    tried = []
+    for reads_theta in (True, False):
+        make = _AtContext(at, reads_theta and theta is not None, like.dtype)
+        try:
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
+                make(y, theta).sample(Size((1,)))
+            return make
+        except (RuntimeError, TypeError, ValueError) as error:
+            tried.append(str(error).partition("\n")[0])
+    numbers = len(y) + (0 if theta is None else len(theta))
+    raise ValueError(
+        f"{name}: expected a flow whose context is y and theta side by side, {numbers} numbers, "
+        f"or y alone, {len(y)}; for another one give a function of y and theta, such as "
+        f"lambda y, theta: flow(y). What came says: {tried[0]}"
+    )
 
 
-class _AtObservation:
-    """sbi's density estimator at y (*, D_y)."""
+@dataclass
+class _AtContext:
+    """Calls a flow with its context, in the type of its weights."""
 
-    def __init__(self, estimator: Any, y: Tensor) -> None:
+    at: Callable[[Tensor], Any]
+    reads_theta: bool
+    dtype: torch.dtype
+
+    def __call__(self, y: Tensor, theta: Tensor | None) -> Any:
+        context = y
+        if self.reads_theta and theta is not None:
+            shape = torch.broadcast_shapes(y.shape[:-1], theta.shape[:-1])
+            context = torch.cat([y.expand(*shape, -1), theta.expand(*shape, -1)], -1)
+        return self.at(context.to(self.dtype))
+
+
+class _OfContext:
+    """What draws and evaluates rows of points, each with its context of shape (*, C)."""
+
+    def __init__(self, model: Any, context: Tensor) -> None:
+        self.model, self.batch = model, context.shape[:-1]
+        self.context = context.reshape(-1, context.shape[-1])
+
+    def _rows(self, n: int) -> Tensor:
+        return self.context.expand(n, *self.context.shape).flatten(0, 1)
+
+
+class _NormflowsAtContext(_OfContext):
+    """A model of normflows, with context or without."""
+
+    def _given(self, n: int) -> dict[str, Tensor]:
+        reads = isinstance(self.model, nf.ConditionalNormalizingFlow)
+        return {"context": self._rows(n)} if reads else {}
+
+    def sample(self, sample_shape: Size) -> Tensor:
+        (n,) = sample_shape
+        x, _ = self.model.sample(n * len(self.context), **self._given(n))
+        return cast(Tensor, x).reshape(n, *self.batch, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        rows = value.reshape(-1, value.shape[-1]).to(self.context.dtype)
+        found: Tensor = self.model.log_prob(rows, **self._given(len(value)))
+        return found.reshape(value.shape[:-1])
+
+
+class _SbiAtObservation:
+    """sbi's density estimator at y (*, D_y); what sbi calls theta is our x, and its x our y."""
+
+    def __init__(self, estimator: Any, y: Tensor, theta: Tensor | None) -> None:
         weights = next(iter(estimator.parameters()), None)
         dtype = torch.float32 if weights is None else weights.dtype
         self._estimator, self._batch = estimator, y.shape[:-1]
@@ -205,6 +274,35 @@ class _AtObservation:
     def log_prob(self, value: Tensor) -> Tensor:
         points = value.reshape(len(value), -1, value.shape[-1]).to(self._y.dtype)
         found: Tensor = self._estimator.log_prob(points, condition=self._y)
+        return found.reshape(value.shape[:-1])
+
+
+def _is_frozen(given: Any) -> bool:
+    """Whether it is a frozen distribution of scipy.stats."""
+    return hasattr(given, "rvs") and hasattr(given, "logpdf")
+
+
+def _the_same(given: Any, y: Tensor, theta: Tensor | None) -> Any:
+    """A distribution that depends neither on y nor on theta."""
+    batch = y.shape[:-1]
+    return given if _is_frozen(given) else given.expand((*batch, *given.batch_shape))
+
+
+@dataclass
+class _Frozen:
+    """A frozen distribution of scipy.stats, the same for a batch of cases."""
+
+    frozen: Any
+    batch: Size
+
+    def sample(self, sample_shape: Size) -> Tensor:
+        seed = int(torch.randint(2**32, ()))
+        size = (*sample_shape, *self.batch)
+        drawn = self.frozen.rvs(size=size, random_state=seed)
+        return torch.as_tensor(drawn, dtype=torch.float64).reshape(*size, -1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        found = torch.as_tensor(self.frozen.logpdf(value.double().numpy()))
         return found.reshape(value.shape[:-1])
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from amci_core.flows.density import ConditionalDensity, Proposal, TransformedDensity
-from amci_core.flows.external import External, Maker
+from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.models import Problem
 from amci_core.models.base import Density, check_problem
@@ -68,22 +68,28 @@ class Proposals:
         cls,
         problem: Problem,
         *,
-        q1_plus: Maker,
-        q2: Maker | None = None,
-        q1_minus: Maker | None = None,
+        q1_plus: Any,
+        q2: Any = None,
+        q1_minus: Any = None,
         variant: str = "outside",
         dtype: torch.dtype = torch.float64,
     ) -> Proposals:
-        """Proposals from elsewhere: from `torch.distributions`, a zuko flow, an sbi posterior.
+        """Proposals from elsewhere, each of whatever kind.
 
-        Each is a function of y (*, D_y) and theta (*, D_theta), or None where the problem has no
-        theta. It gives an object with `sample` and `log_prob`, of batch shape (*) and event shape
-        (D,); where D = 1 the event shape may be () instead. Points outside its support get -inf,
-        whatever `validate_args` says. Its draws depend on the seed alone: the global generator is
-        seeded for them, and set back. Up to 131,072 draws at one case are compared with its log
-        density, which has to be normalized; that takes a second or so.
+        - A function of y (*, D_y) and theta (*, D_theta), or None where the problem has no theta.
+          It gives an object with `sample` and `log_prob`, as those of `torch.distributions`, of
+          batch shape (*) and event shape (D,); where D = 1 the event shape may be () instead.
+        - A `torch.distributions` object, or a frozen distribution of scipy.stats: the same at all
+          y and theta.
+        - A flow of zuko or normflows that reads one context: y and theta side by side, or y alone.
+        - A posterior of sbi's NPE, or its density estimator. What sbi calls theta is our x, and
+          its x is our y. Posteriors that sample by MCMC have no normalized density, and can draw
+          for no estimate.
 
-        For sbi's NPE wrap the posterior in `amci_core.flows.SbiPosterior`.
+        Points outside the support get -inf, whatever `validate_args` says. Draws depend on the
+        seed alone: the global generator is seeded for them, and set back. Up to 131,072 draws at
+        one case are compared with the log density, which has to be normalized; that takes a second
+        or so.
 
         Arguments:
             problem: What they are for.
@@ -91,10 +97,10 @@ class Proposals:
             q2: For E2, towards p(x, y); None where the normalizer is known.
             q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
             variant: What they are called.
-            dtype: The type that y, theta and x are passed in; torch.float32 for a flow with such
-                weights. What comes back is made float64. A float32 density is evaluated at rounded
-                points, so that one within 1e-7 of the support's edge may count as outside;
-                `flow.double()` avoids that.
+            dtype: The type that y, theta and x are passed in to functions; torch.float32 for
+                flows with such weights. What comes back is made float64. A float32 density is
+                evaluated at rounded points, so that one within 1e-7 of the support's edge may
+                count as outside; `flow.double()` avoids that.
 
         Warning:
             What goes to other processes is pickled: the functions have to be functions of a
@@ -102,7 +108,7 @@ class Proposals:
             to the dashboard are run by each process, so that any function will do.
 
         Raises:
-            ValueError: one cannot be called, or is not there though the problem needs it; shapes
+            ValueError: one is of no such kind, or is not there though the problem needs it; shapes
                 do not fit, log_prob is NaN, draws do not follow log_prob, or its integral is not
                 one. It names the proposal.
 
@@ -126,16 +132,35 @@ class Proposals:
             raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
         if q2 is None and not _knows_evidence(problem):
             raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
-        makers = zip(NAMES, (q1_plus, q1_minus, q2), strict=True)
-        parts: Any = {
-            name: External(name, make, problem.x.dim, dtype) if make is not None else None
-            for name, make in makers
-        }
+        y, theta = problem.check(*problem.typical_case())
+        parts: Any = dict.fromkeys(NAMES)
+        for name, given in zip(NAMES, (q1_plus, q1_minus, q2), strict=True):
+            if given is not None:
+                make = maker_of(name, given, y, theta)
+                parts[name] = External(name, make, problem.x.dim, dtype)
         made = cls(problem.name, variant, **parts)
         for each in made.as_tuple:
             if isinstance(each, External):
                 each.check(problem)
         return made
+
+    @classmethod
+    def from_normflows(
+        cls, problem: Problem, *, q1_plus: Any, q2: Any = None, q1_minus: Any = None
+    ) -> Proposals:
+        """Trained models of normflows, called `normflows`; see `from_distributions`.
+
+        To train a model here, make it a family: `amci_core.flows.families.normflows`.
+
+        Example:
+            >>> import normflows as nf
+            >>> import amci_core as amci
+            >>> model = nf.NormalizingFlow(nf.distributions.DiagGaussian(1), [])
+            >>> Proposals.from_normflows(amci.problem("tail-1d"), q1_plus=model, q2=model).present
+            (0, 2)
+        """
+        parts = {"q1_plus": q1_plus, "q1_minus": q1_minus, "q2": q2}
+        return cls.from_distributions(problem, **parts, variant="normflows")
 
     @classmethod
     def from_defensive(cls, problem: Problem) -> Proposals:

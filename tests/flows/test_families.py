@@ -13,6 +13,7 @@ TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "pe
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
 NETWORK = {"hidden": (16, 16), "activation": "silu"}
 SPLINES = {"bins": 8, **NETWORK}
+COUPLED = {"layers": 3, "hidden": 16, "bins": 8}
 UNIT = [{"kind": "unit", "centre": 0.5, "scale": 0.3}] * 2
 LINES = [{"kind": "line", "centre": 0.5, "scale": 2.0}, {"kind": "line"}]
 MIXED = [{"kind": "positive", "centre": 6.2, "scale": 0.2}, {"kind": "probability"}]
@@ -72,6 +73,11 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     "layered": family(
         "layered-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, width=12, **SPLINES
     ),
+    "of normflows, above a threshold": family(
+        "neural-spline", TAIL_5D, coordinates=HALF_LINES, **COUPLED
+    ),
+    "of normflows": family("neural-spline", PEAK, coordinates=MIXED, **COUPLED),
+    "of normflows, cut": family("neural-spline", PEAK, coordinates=CUT, **COUPLED),
     "defended": family(
         "defended-spline",
         PEAK,
