@@ -1,9 +1,13 @@
-r"""Tables in CSV and Parquet files, as columns of numbers."""
+r"""Tables in files of others: CSV, Parquet, ArviZ's NetCDF, as columns of numbers or text."""
 
 from __future__ import annotations
 
-__all__ = ["read_columns", "read_table"]
+__all__ = ["KINDS", "MAX_ROWS", "read_columns"]
 
+import gzip
+import re
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,77 +15,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_BYTES, MAX_ROWS = 2**30, 5_000_000
-ONE, SEVERAL, TEXT = "log_q", "log_q_", "component"
-# Parquet's data may be so many times as large as the file.
-MOST_UNPACKED = 20
-
-
-def read_table(
-    file: str | Path | bytes,
-    *,
-    name: str = "",
-    max_bytes: int = MAX_BYTES,
-    max_rows: int = MAX_ROWS,
-) -> dict[str, Any]:
-    """Reads a table of draws, as the arguments of `amci_core.diagnose`.
-
-    Its columns are `log_joint`, `f`, and `log_q`; or for several components `log_q_q1_plus`,
-    `log_q_q2` and so on, and `component`, which names the one that each draw came from. Others are
-    ignored.
-
-    Arguments:
-        file: Its path, or its content.
-        name: The name of the content's file, which ends with .csv or .parquet.
-        max_bytes: The largest file that is read.
-        max_rows: The most draws.
-
-    Raises:
-        ValueError: see `read_columns`; or a column is missing.
-
-    Example:
-        >>> read_table(b"log_joint,log_q,f\\n-1,-2,1\\n-1.5,-2,0\\n", name="draws.csv")["f"]
-        array([1., 0.])
-    """
-    columns = read_columns(file, name=name, max_bytes=max_bytes, max_rows=max_rows)
-    several = {n.removeprefix(SEVERAL): c for n, c in columns.items() if n.startswith(SEVERAL)}
-    for wanted in ("log_joint", "f", *(() if several else (ONE,))):
-        if wanted not in columns:
-            also = f", nor {SEVERAL}NAME for a component" if wanted == ONE else ""
-            raise ValueError(f"{wanted}: the table has no such column{also}")
-    if several and ONE in columns:
-        raise ValueError(f"{ONE}: expected it or {SEVERAL}NAME for each component, got both")
-    found = {key: columns[key] for key in ("log_joint", "f", TEXT) if key in columns}
-    return found | {"log_q": several or columns[ONE]}
+# Compressed data may be so many times as large as the file, and so many bytes anyway.
+MOST_UNPACKED, SMALL = 20, 2**20
+TEXT = "component"
 
 
 def read_columns(
-    file: str | Path | bytes,
-    *,
-    name: str = "",
-    max_bytes: int = MAX_BYTES,
-    max_rows: int = MAX_ROWS,
+    file: str | Path | bytes, *, name: str = "", max_bytes: int = MAX_BYTES
 ) -> dict[str, NDArray[Any]]:
     """Reads the columns of a table: numbers, with NaN for empty entries, or text.
 
-    Lines of a CSV file above its header may begin with #.
+    Fields of a CSV are separated by commas, tabs or semicolons, whichever its header has most of;
+    beside semicolons numbers may have decimal commas. Lines that begin with # are passed over, as
+    Stan writes them between. Of ArviZ's NetCDF the variables of all groups come in rows, chain
+    after chain.
 
     Arguments:
-        file: As for `read_table`.
-        name: As for `read_table`.
-        max_bytes: As for `read_table`.
-        max_rows: As for `read_table`.
+        file: Its path, or its content.
+        name: The name of the content's file; it tells the kind, see `KINDS`.
+        max_bytes: The largest file that is read.
 
     Raises:
         ValueError: the file is missing, too large, damaged or of another kind; or a column is
             there twice.
-    """
-    from pyarrow import ArrowException
-    from pyarrow.types import is_boolean, is_floating, is_integer, is_null
 
+    Example:
+        >>> read_columns(b"log_joint;f\\n-1,5;1\\n-2;0\\n", name="draws.csv")["log_joint"]
+        array([-1.5, -2. ])
+    """
     path = Path(name if isinstance(file, bytes) else file)
-    if path.suffix.lower() not in (".csv", ".parquet"):
+    suffixes = [each.lower() for each in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = suffixes[-1 - packed] if len(suffixes) > packed else ""
+    if kind not in KINDS or (packed and KINDS[kind] is not _csv):
         raise ValueError(
-            f"table: expected a name that ends in .csv or .parquet, got {path.name!r}"
+            f"table: expected a name that ends in {', '.join(KINDS)} or .csv.gz, got {path.name!r}"
         )
     if not isinstance(file, bytes) and not path.is_file():
         raise ValueError(f"table: there is no file {path}")
@@ -90,46 +58,108 @@ def read_columns(
         raise ValueError(f"table: expected at most {max_bytes:,} bytes, got {size:,}")
     content = file if isinstance(file, bytes) else path.read_bytes()
     try:
-        table = (_csv if path.suffix.lower() == ".csv" else _parquet)(content, max_rows)
-    except (ArrowException, OSError) as error:
+        if packed:
+            with gzip.open(BytesIO(content)) as unpacked:
+                content = unpacked.read(max_bytes + 1)
+            if len(content) > max_bytes:
+                raise ValueError(f"table: expected at most {max_bytes:,} bytes once unpacked")
+        return dict(KINDS[kind](content))
+    except (OSError, EOFError, KeyError, RuntimeError) as error:
         raise ValueError(f"table: it cannot be read: {error}") from None
+
+
+def _csv(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+    from pyarrow import BufferReader, csv
+
+    content = re.sub(rb"(?m)^#.*(?:\n|\Z)", b"", content.removeprefix(b"\xef\xbb\xbf"))
+    header, _, rest = content.partition(b"\n")
+    delimiter = max(b",\t;", key=header.count)
+    comma = delimiter == ord(";") and re.search(rb"\d,\d", rest[: 2**16])
+    # One thread: errors then name their row.
+    table = _arrow(
+        csv.read_csv,
+        BufferReader(content),
+        csv.ReadOptions(use_threads=False),
+        csv.ParseOptions(delimiter=chr(delimiter)),
+        csv.ConvertOptions(decimal_point="," if comma else "."),
+    )
+    return _of_arrow(table)
+
+
+def _parquet(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+    from pyarrow import BufferReader, parquet
+
+    source = _arrow(parquet.ParquetFile, BufferReader(content))
+    known = source.metadata
+    _check_rows(known.num_rows)
+    groups = range(known.num_row_groups)
+    _check_unpacked(sum(known.row_group(i).total_byte_size for i in groups), content)
+    return _of_arrow(_arrow(source.read))
+
+
+def _arrow(read: Callable[..., Any], *arguments: Any) -> Any:
+    from pyarrow import ArrowException
+
+    try:
+        return read(*arguments)
+    except ArrowException as error:
+        raise OSError(error) from None
+
+
+def _of_arrow(table: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+    from pyarrow import types
+
+    of_numbers = "floating", "integer", "boolean", "null", "decimal"
+    kinds = [getattr(types, f"is_{name}") for name in of_numbers]
     names = [each.strip() for each in table.column_names]
     for each in names:
         if names.count(each) > 1:
             raise ValueError(f"{each}: the table has this column twice")
-    if table.num_rows > max_rows:
-        raise ValueError(f"table: expected at most {max_rows:,} draws, got {table.num_rows:,}")
-    columns: dict[str, NDArray[Any]] = {}
+    _check_rows(table.num_rows)
     for each, column in zip(names, table.columns, strict=True):
-        kind = column.type
-        number = any(is_kind(kind) for is_kind in (is_floating, is_integer, is_boolean, is_null))
-        columns[each] = (
-            column.cast("float64").to_numpy()
-            if number and each != TEXT
-            else np.array(column.to_pylist(), dtype=str)
-        )
-    return columns
+        if each != TEXT and any(is_kind(column.type) for is_kind in kinds):
+            yield each, column.cast("float64").to_numpy()
+        else:
+            yield each, np.array(column.to_pylist(), dtype=str)
 
 
-def _csv(content: bytes, max_rows: int) -> Any:
-    from pyarrow import BufferReader, csv
+def _netcdf(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+    import h5py
 
-    lines, above = content.split(b"\n", 100), 0
-    while above < len(lines) and lines[above].startswith(b"#"):
-        above += 1
-    # One thread: errors then name their row.
-    return csv.read_csv(BufferReader(content), csv.ReadOptions(skip_rows=above, use_threads=False))
+    with h5py.File(BytesIO(content), "r") as whole:
+        found: dict[str, NDArray[Any]] = {}
+        # Only what lies in the file itself: its links could lead to others of this machine.
+        for group in [whole, *_members(h5py, whole, h5py.Group)]:
+            for data in _members(h5py, group, h5py.Dataset):
+                if data.external is None and not data.is_virtual and data.dtype.kind in "fiub":
+                    _check_rows(data.shape[0] * (data.shape[1] if data.ndim > 1 else 1))
+                    _check_unpacked(data.nbytes, content)
+                    found.setdefault(data.name.rpartition("/")[2], np.asarray(data))
+    return iter(found.items())
 
 
-def _parquet(content: bytes, max_rows: int) -> Any:
-    from pyarrow import BufferReader, parquet
+def _members(h5py: Any, group: Any, kind: Any) -> Iterator[Any]:
+    for name in group:
+        if isinstance(group.get(name, getlink=True), h5py.HardLink):
+            member = group[name]
+            if isinstance(member, kind) and (kind is h5py.Group or member.ndim):
+                yield member
 
-    source = parquet.ParquetFile(BufferReader(content))
-    known = source.metadata
-    unpacked = sum(known.row_group(i).total_byte_size for i in range(known.num_row_groups))
-    if known.num_rows > max_rows or unpacked > MOST_UNPACKED * max(len(content), 2**20):
-        raise ValueError(
-            f"table: expected at most {max_rows:,} draws, got {known.num_rows:,}, which unpack to "
-            f"{unpacked / 1e6:,.0f} MB"
-        )
-    return source.read()
+
+def _check_rows(rows: int) -> None:
+    if rows > MAX_ROWS:
+        raise ValueError(f"table: expected at most {MAX_ROWS:,} draws, got {rows:,}")
+
+
+def _check_unpacked(size: int, content: bytes) -> None:
+    if size > MOST_UNPACKED * max(len(content), SMALL):
+        raise ValueError(f"table: {len(content):,} bytes unpack to {size / 1e6:,.0f} MB")
+
+
+# How each kind of file is read, by the end of its name.
+KINDS: dict[str, Callable[[bytes], Iterator[tuple[str, NDArray[Any]]]]] = {
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".parquet": _parquet,
+    ".nc": _netcdf,
+}

@@ -18,11 +18,13 @@ def diagnose(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="CSV or Parquet, at most 1 GB and 5,000,000 draws, with the columns log_joint, "
-            "f, and log_q; or log_q_NAME for each component, and component. Components are "
-            "q1_plus, q1_minus, q2 and defensive.",
+            help="CSV (also .tsv, .csv.gz, Stan's), Parquet or ArviZ's .nc, at most 1 GB and "
+            "5,000,000 draws, with the columns log_joint, f, and log_q; or log_q_NAME for each "
+            "component, and component; or log_weight. Components are q1_plus, q1_minus, q2 and "
+            "defensive.",
         ),
     ],
+    f: Annotated[str, typer.Option("--f", help="The column of f.")] = "f",
     log_e2: Annotated[
         float | None, typer.Option("--log-e2", help="log E2 in nats, if it is known.")
     ] = None,
@@ -35,9 +37,9 @@ def diagnose(
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict."""
-    from amci_core.tabular import read_table
+    from amci_core.tabular import read_columns
 
-    found = amci.diagnose(**read_table(table), log_E2=log_e2, r_eff=r_eff)
+    found = amci.diagnose(read_columns(table), f=f, log_E2=log_e2, r_eff=r_eff)
     result = {"table": str(table), **found.as_dict()}
     if form is terminal.Format.json:
         terminal.print_json(result)

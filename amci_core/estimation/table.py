@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["TableDiagnosis", "diagnose"]
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,12 +25,19 @@ from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Tabled, resolve, 
 from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.estimators import balanced
+from amci_core.tabular import MAX_ROWS
 
 # The estimates that a table of draws can give, the most exact first: each term from all draws;
 # each from its own proposal; all from the mixture q_m of all draws; from q2 or the only component.
 ESTIMATES = ("amci-cv", "amci", "snis-qm", "snis")
+# What others call these columns: Stan's variational approximations and Pathfinder, PyMC.
+CALLED = {"log_joint": ("log_p__", "lp__", "lp"), "log_q": ("log_g__", "lp_approx__")}
+SEVERAL = "log_q_"
 # Copies of rows are no accident from this share on, and where rows take more than a few values.
 COPIES, FEW_VALUES = 0.02, 10
+# Densities in such steps, in nats, are rounded; so many significant digits are few; stretches of
+# sorted numbers in which their density is about the same.
+STEP, DIGITS, STRETCH = 0.1, range(3, 9), 200
 # Rows within so many of one another are correlated beyond so many standard deviations.
 LAGS, CORRELATED = 64, 5.0
 
@@ -96,28 +104,35 @@ class TableDiagnosis:
 
 
 def diagnose(
+    table: Any = None,
     *,
-    log_joint: ArrayLike,
-    log_q: ArrayLike | Mapping[str, ArrayLike],
-    f: ArrayLike,
+    log_joint: ArrayLike | None = None,
+    log_q: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    f: ArrayLike | str = "f",
     component: ArrayLike | None = None,
+    log_weight: ArrayLike | None = None,
     log_E2: float | None = None,
     r_eff: float | None = None,
 ) -> TableDiagnosis:
     """Estimates mu = E[f] from a table of n independent draws, and says whether to believe it.
 
     Nothing is drawn: the same table gives the same numbers. Where f >= 0 at all draws, f is taken
-    to be so everywhere.
+    to be so everywhere. Arrays may have any shape, such as (chains, draws), the same for all.
 
     Arguments:
-        log_joint: log p(x, y) in nats at every draw, (n,); -inf where the density is zero. With a
-            single component, or with `log_q` up to the same constant everywhere, it may lack a
-            constant, which cancels.
-        log_q: Log density in nats at every draw, (n,), of the only component; or for every
-            component by its name, at the draws of all of them. Names are q1_plus, q1_minus, q2 and
-            defensive, a broad density that shows what the others miss; a single one may have any.
-        f: f at every draw, (n,), in units of f; anything where the density is zero.
-        component: Which component each draw came from, (n,); not needed for a single one.
+        table: Where to find what is not given by name: a mapping of columns, a data frame, an
+            InferenceData or its dict. Several densities are `log_q_q1_plus`, `log_q_q2` and so
+            on. What Stan calls log_p__ or lp__ is `log_joint`, its log_g__ or lp_approx__ `log_q`.
+        log_joint: log p(x, y) in nats at every draw; -inf where the density is zero. With a single
+            component, or with `log_q` up to the same constant everywhere, it may lack a constant,
+            which cancels.
+        log_q: Log density in nats at every draw, of the only component; or for every component by
+            its name, at the draws of all of them. Names are q1_plus, q1_minus, q2 and defensive, a
+            broad density that shows what the others miss; a single one may have any.
+        f: f at every draw, in units of f; anything where the density is zero. Or the name of its
+            column.
+        component: Which component each draw came from; not needed for a single one.
+        log_weight: log_joint - log_q in nats, in the place of both.
         log_E2: log E2 in nats, where it is known.
         r_eff: Effective number of independent draws over n, in (0, 1], for dependent ones such as
             a Markov chain's (ArviZ: `ess / n`). Standard errors then count so many draws.
@@ -128,18 +143,53 @@ def diagnose(
         draws of the defensive density nothing can tell what all others miss.
 
     Raises:
-        ValueError: lengths differ, a column is missing, a name is unknown, numbers are NaN or
-            infinite where they must not be, or there is nothing to estimate with.
+        ValueError: shapes differ, a column is missing, a name is unknown, numbers are NaN or
+            infinite where they must not be, there are more than 5,000,000 draws, or there is
+            nothing to estimate with.
 
     Warning:
         Rows must be independent draws, in the order in which they were drawn. Copies of rows and
         correlated rows are refused as "do not trust", unless `r_eff` is given. No diagnostic sees
         mass that no draw came near.
 
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(4, 500))  # chains, draws
+        >>> diagnose({"log_weight": 0 * x, "x": x}, f="x").counts
+        {'q': 2000}
+
     See also:
         `amci diagnose table.csv` for the command line.
     """
-    draws, called, counts = _draws(log_joint, log_q, f, component, log_E2)
+    columns = _columns_of(table)
+    given = {"log_joint": log_joint, "log_q": log_q, "component": component}
+    given |= {"log_weight": log_weight, "f": f}
+    if isinstance(f, str):
+        given["f"] = columns.get(f)
+        columns.pop("f", None)
+    columns |= {name: value for name, value in given.items() if value is not None}
+    for name in ("log_joint", "log_q"):
+        also = (each for each in CALLED[name] if each in columns)
+        if name not in columns and (called_so := next(also, None)) is not None:
+            columns[name] = columns[called_so]
+    several = {n.removeprefix(SEVERAL): c for n, c in columns.items() if n.startswith(SEVERAL)}
+    if "log_weight" in columns and not {"log_joint", "log_q", *several} & columns.keys():
+        columns["log_joint"] = columns["log_weight"]
+        columns["log_q"] = np.zeros(np.shape(columns["log_weight"]))
+    if several and "log_q" in columns:
+        raise ValueError(f"log_q: expected it or {SEVERAL}NAME for each component, got both")
+    if several:
+        columns["log_q"] = several
+    for name in ("f", "log_joint", "log_q"):
+        if name not in columns:
+            others = ", ".join(["log_weight", *CALLED[name]]) if name in CALLED else ""
+            others += f", {SEVERAL}NAME for a component" if name == "log_q" else ""
+            hint = f", nor {others}" if others else ""
+            title = f if name == "f" else name
+            raise ValueError(f"{title}: there is no such column{hint}")
+    draws, called, counts = _draws(
+        columns["log_joint"], columns["log_q"], columns["f"], columns.get("component"), log_E2
+    )
     expected = "a number above 0, at most 1"
     share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
     against = tuple(_dependence(draws)) if r_eff is None else ()
@@ -160,6 +210,31 @@ def diagnose(
     return TableDiagnosis(estimates, missing, counts)
 
 
+def _columns_of(table: Any) -> dict[str, Any]:
+    """The columns of what was given: a mapping, a data frame, groups of columns, or nothing."""
+    if table is None:
+        return {}
+    if hasattr(table, "columns"):  # of pandas or polars
+        return {str(name): np.asarray(table[name]) for name in table.columns}
+    if not isinstance(table, Mapping):
+        if not hasattr(table, "to_dict"):
+            raise ValueError(
+                "table: expected a mapping of columns, a data frame or an InferenceData, "
+                f"got {type(table).__name__}"
+            )
+        table = table.to_dict()
+    columns: dict[str, Any] = {}
+    for name, column in table.items():
+        if isinstance(column, Mapping) and name != "log_q":
+            columns = _columns_of(column) | columns  # a group: the first of a name counts
+        else:
+            columns[str(name)] = column
+    if "log_g__" in columns and not (columns["log_p__"][0] or columns["log_g__"][0]):
+        # The first row of Stan's variational approximations has their mean, and no densities.
+        return {name: column[1:] for name, column in columns.items()}
+    return columns
+
+
 def _draws(
     log_joint: ArrayLike,
     log_q: ArrayLike | Mapping[str, ArrayLike],
@@ -168,14 +243,17 @@ def _draws(
     log_E2: float | None,
 ) -> tuple[Draws, tuple[str, ...], dict[str, int]]:
     """Draws, the names of the components in the proposals' places, and numbers of draws."""
-    n = np.size(log_joint)
-    log_joint, f = _column("log_joint", log_joint, n), _column("f", f, n)
+    shape = np.shape(log_joint)
+    log_joint, f = _column("log_joint", log_joint, shape), _column("f", f, shape)
+    n = len(f)
+    if n > MAX_ROWS:
+        raise ValueError(f"log_joint: expected at most {MAX_ROWS:,} draws, got {n:,}")
     there = log_joint > -np.inf
     _check("log_joint", log_joint, ~(log_joint < np.inf), "numbers below infinity")
     _check("f", f, there & ~np.isfinite(f), "finite numbers where the density is not zero")
     if not there.any():
         raise ValueError("log_joint: expected a density above zero somewhere, got -inf everywhere")
-    names = None if component is None else np.asarray(component).astype(str)
+    names = None if component is None else np.ravel(component).astype(str)
     if not isinstance(log_q, Mapping):
         log_q = {"q" if names is None else str(names[0]): log_q}
     if names is None:
@@ -197,7 +275,7 @@ def _draws(
     densities = {}
     for j, name in slots.items():
         title = f"log_q of {name}" if len(slots) > 1 else "log_q"
-        densities[j] = _column(title, log_q[name], n)
+        densities[j] = _column(title, log_q[name], shape)
         _check(title, densities[j], ~(densities[j] < np.inf), "numbers below infinity")
         lost = (names == name) & (densities[j] == -np.inf)
         _check(title, densities[j], lost, "finite numbers at its own draws")
@@ -216,18 +294,25 @@ def _draws(
     return draws, called, {slots[j]: count for j, count in counts.items()}
 
 
-def _column(name: str, values: ArrayLike, n: int) -> Array:
-    """A column of n numbers."""
+def _column(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """A column of numbers in a row, of an array of that shape."""
+    column = np.asarray(values)
     try:
-        column = np.asarray(values)
-        # Of a list, the message names an entry as it is.
-        text = column.dtype.kind in "USO"
-        column = np.array(column.tolist() if text else column, dtype=np.float64)
-    except ValueError as error:
+        if column.dtype.kind in "USO":
+            # Python reads 1_000 as 1000, where a file means something else.
+            odd = [each for each in column.ravel().tolist() if "_" in str(each)]
+            if odd:
+                raise ValueError(f"could not convert string to float: {odd[0]!r}")
+            # Of a list, the message names an entry as it is.
+            column = np.array(column.tolist(), dtype=np.float64)
+        column = column.astype(np.float64)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: expected numbers: {error}") from None
-    if column.shape != (n,) or n < 2:
-        raise ValueError(f"{name}: expected {max(n, 2):,} numbers in a row, got {column.shape}")
-    return column
+    if column.shape != shape or column.size < 2:
+        rows = f"{max(math.prod(shape), 2):,} numbers"
+        of = "in a row" if len(shape) < 2 else f"of shape {shape}"
+        raise ValueError(f"{name}: expected {rows} {of}, got {column.shape}")
+    return column.ravel()
 
 
 def _check(name: str, column: Array, bad: NDArray[np.bool_], expected: str) -> None:
@@ -238,10 +323,18 @@ def _check(name: str, column: Array, bad: NDArray[np.bool_], expected: str) -> N
 
 def _dependence(draws: Draws) -> Iterator[str]:
     """Why rows are not independent draws, in sentences."""
+    densities = {"log_joint": draws.log_joint}
+    densities |= {f"log_q of {COMPONENTS[j]}": log_q for j, log_q in draws.log_q.items()}
+    for name, values in densities.items():
+        if _in_steps(values):
+            yield (
+                f"{name} comes in steps of {STEP:g} nats or more: its numbers were rounded, as "
+                "large ones are in single precision; subtract a constant before they are saved"
+            )
     rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])
     distinct = np.unique(rows, axis=1).shape[1]
     # Without a density that varies, ties say nothing.
-    if FEW_VALUES < distinct < (1 - COPIES) * draws.n:
+    if FEW_VALUES < distinct < (1 - COPIES) * draws.n - min(map(_chance_copies, rows)):
         yield (
             f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after "
             "resampling or for a discrete x: they are not independent draws"
@@ -259,6 +352,34 @@ def _dependence(draws: Draws) -> Iterator[str]:
                 f"{correlations.max():.2f}), as in Markov chains or a sorted table: give r_eff "
                 "for the former, and the order of the draws for the latter"
             )
+
+
+def _in_steps(values: Array) -> bool:
+    """Whether all values are multiples of a tenth or an eighth: what is left of large numbers."""
+    finite = np.unique(values[np.isfinite(values)])
+    inverses = (1 / STEP, 2.0 ** math.floor(-math.log2(STEP)))
+    return len(finite) > 1 and any(
+        bool((np.abs(finite * k - np.rint(finite * k)) < 1e-6).all()) for k in inverses
+    )
+
+
+def _chance_copies(values: Array) -> float:
+    """How many of these numbers equal others because they are rounded to a few digits.
+
+    Where all have d significant digits, those of each stretch of the sorted numbers fall into
+    cells of one unit of the last digit; n of them into C cells leave C (1 - (1 - 1 / C)^n) apart.
+    """
+    v = np.sort(np.abs(values[np.isfinite(values) & (values != 0)]))
+    for digits in DIGITS:
+        cell = 10.0 ** (np.floor(np.log10(v)) + 1 - digits)
+        if (np.abs(v / cell - np.rint(v / cell)) < 1e-4).all():
+            break
+    else:
+        return 0.0
+    ends = np.append(np.arange(0, len(v), STRETCH), len(v))
+    n, first = np.diff(ends), v[ends[:-1]]
+    cells = np.maximum((v[ends[1:] - 1] - first) / cell[ends[:-1]], 1.0) + 1
+    return float((n + cells * np.expm1(n * np.log1p(-1 / cells))).sum())
 
 
 def _prepared(name: str, draws: Draws) -> Prepared | str:

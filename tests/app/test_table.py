@@ -13,7 +13,7 @@ from amci_explorer.views.table import frame
 from scipy.stats import norm
 
 import amci_core as amci
-from amci_core.tabular import read_table
+from amci_core.tabular import read_columns
 
 SAMPLE = sample_table().getvalue()
 
@@ -31,7 +31,7 @@ def text_of(card):
 
 
 def test_the_card_says_what_the_core_does(in_a_loop):
-    expected = amci.diagnose(**read_table(SAMPLE, name="draws.csv"))
+    expected = amci.diagnose(read_columns(SAMPLE, name="draws.csv"))
     assert abs(expected.value - norm.sf(2)) < 4 * expected.standard_error
 
     def body(turned):
@@ -113,9 +113,9 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
     def greedy(*_, **__):
         return np.ones(2**30)  # 8 GB
 
-    monkeypatch.setattr("amci_explorer.compute.uploads.read_table", greedy)
+    monkeypatch.setattr("amci_explorer.compute.uploads.read_columns", greedy)
     with pytest.raises(ValueError, match="more memory than is allowed"):
-        read_draws("draws.csv", SAMPLE)
+        read_draws("draws.csv", SAMPLE, "f")
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 

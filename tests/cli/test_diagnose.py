@@ -1,15 +1,19 @@
 """`amci diagnose` and the files that it reads."""
 
+import gzip
 import io
 import json
 
+import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.cli import main
-from amci_core.tabular import read_table
+from amci_core.tabular import MAX_ROWS, read_columns
 
 
 @pytest.fixture
@@ -51,10 +55,7 @@ def write(folder, columns, kind):
     if kind == "csv":
         path.write_text("# of my own\n" + csv_of(columns))
     else:
-        pa = pytest.importorskip("pyarrow")
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.table(columns), path)
+        path.write_bytes(packed(columns))
     return path
 
 
@@ -80,6 +81,102 @@ def test_a_file_says_what_its_columns_say(run, columns, tmp_path, kind):
     assert "400 of q1_plus, 300 of q2" in out
 
 
+def text_of(columns, separator, number=repr):
+    rows = zip(*columns.values(), strict=True)
+    lines = (separator.join(number(float(value)) for value in row) for row in rows)
+    return "\n".join([separator.join(columns), *lines, ""])
+
+
+def parquet_of(columns):
+    return packed({name: pa.array(column) for name, column in columns.items()})
+
+
+def packed(columns):
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file, compression="zstd", use_dictionary=False)
+    return file.getvalue()
+
+
+def netcdf_of(columns):
+    """Groups of variables (chains, draws), as ArviZ writes them."""
+    file = io.BytesIO()
+    with h5py.File(file, "w") as whole:
+        for name, column in columns.items():
+            whole.create_dataset(f"posterior/{name}", data=np.reshape(column, (4, -1)))
+        whole["posterior/chain"] = np.arange(4)
+        whole["elsewhere"] = h5py.ExternalLink("/etc/hostname", "f")
+    return file.getvalue()
+
+
+def stan_of(columns):
+    """A variational approximation: comments between, and the mean in the first row."""
+    renamed = {"lp__": 0 * columns["f"], "log_p__": columns["log_joint"]}
+    renamed |= {"log_g__": columns["log_q"], "f": columns["f"]}
+    head, *rows = text_of(renamed, ",").split("\n")
+    return "\n".join(["# model = m", head, "# Stepsize = 1", "0,0,0,0.3", *rows, "# 3 seconds"])
+
+
+def pathfinder_of(columns):
+    renamed = {"lp_approx__": columns["log_q"], "lp__": columns["log_joint"], "f": columns["f"]}
+    return text_of(renamed, ",")
+
+
+def weights_of(columns):
+    weights = {"log_weight": columns["log_joint"] - columns["log_q"], "f": columns["f"]}
+    return text_of(weights, ",")
+
+
+FILES = {
+    "draws.csv": lambda columns: text_of(columns, ","),
+    "DRAWS.CSV": lambda columns: "\ufeff" + text_of(columns, ","),
+    "draws.tsv": lambda columns: text_of(columns, "\t"),
+    "german.csv": lambda columns: text_of(columns, ";", lambda v: repr(v).replace(".", ",")),
+    "draws.csv.gz": lambda columns: gzip.compress(text_of(columns, ",").encode()),
+    "true.csv": lambda columns: (
+        text_of(columns, ",").replace(",1.0\n", ",TRUE\n").replace(",0.0\n", ",FALSE\n")
+    ),
+    "advi.csv": stan_of,
+    "pathfinder.csv": pathfinder_of,
+    "weights.csv": weights_of,
+    "draws.parquet": parquet_of,
+    "bool.parquet": lambda columns: parquet_of(columns | {"f": columns["f"] > 0}),
+    "decimal.parquet": lambda columns: parquet_of(
+        columns | {"f": pa.array(columns["f"].astype("int32")).cast(pa.decimal128(12, 2))}
+    ),
+    "draws.nc": netcdf_of,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_others_are_read_as_they_come(name):
+    x = np.random.default_rng(1).normal(0.0, 1.1, 400)
+    columns = {"log_joint": norm.logpdf(x), "log_q": norm.logpdf(x, 0, 1.1)}
+    columns["f"] = (x > 1).astype(float)
+    expected = amci.diagnose(**columns)
+    content = FILES[name](columns)
+    content = content if isinstance(content, bytes) else content.encode()
+    found = amci.diagnose(read_columns(content, name=name))
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
+    np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=1e-9)
+
+
+def test_names_of_components_may_be_views_of_strings(columns):
+    names = pa.array(columns["component"]).cast(pa.string_view())
+    found = amci.diagnose(
+        read_columns(packed(columns | {"component": names}), name="draws.parquet")
+    )
+    assert found.counts == {"q1_plus": 400, "q2": 300}
+
+
+def test_f_may_have_another_name(run, columns, tmp_path):
+    path = write(tmp_path, columns, "csv")
+    code, out, _ = run("diagnose", path, "--f", "x1", "--format", "json")
+    assert code == 0
+    assert abs(json.loads(out)["estimates"]["snis-qm"]["value"]) < 0.2  # E[x] = 0
+    code, _, err = run("diagnose", path, "--f", "g")
+    assert (code, err) == (2, "amci: g: there is no such column\n")
+
+
 def test_one_component_and_a_known_normalizer(run, columns, tmp_path):
     table = {"log_joint": columns["log_joint"], "log_q": columns["log_q_q2"], "f": columns["f"]}
     path = write(tmp_path, {n: c[400:] for n, c in table.items()}, "csv")
@@ -92,15 +189,19 @@ def test_one_component_and_a_known_normalizer(run, columns, tmp_path):
 
 HEAD = "log_joint,log_q,f\n"
 WRONG = {
-    "draws.txt": (HEAD, "expected a name that ends in .csv or .parquet"),
+    "draws.txt": (HEAD, "expected a name that ends in .csv, .tsv, .parquet, .nc or .csv.gz"),
     "missing.csv": (None, "there is no file"),
-    "f.csv": ("log_joint,log_q\n-1,-1\n", "f: the table has no such column"),
+    "f.csv": ("log_joint,log_q\n-1,-1\n", "f: there is no such column"),
     "text.csv": (
         HEAD + "-1,-1,1\n-1,many,1\n",
         "log_q: expected numbers: could not convert string to float: 'many'",
     ),
     "ragged.csv": (HEAD + "-1,-1,1\n-1,-1\n", "Row #3: Expected 3 columns, got 2"),
     "nan.csv": (HEAD + "-1,-1,1\nnan,-1,1\n", "log_joint: expected numbers below infinity"),
+    "under.csv": (
+        HEAD + "-1,-1,1_000\n-1,-1,1\n",
+        "f: expected numbers: could not convert string",
+    ),
     "names.csv": (
         "log_joint,log_q_a,log_q_b,f,component\n-1,-1,-1,1,a\n-1,-1,-1,1,b\n",
         "log_q: expected components among q1_plus, q1_minus, q2, defensive, got a, b",
@@ -111,8 +212,6 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_bad_input_ends_with_code_2_and_one_line(run, tmp_path, name):
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
     content, why = WRONG[name]
     if content is not None:
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -123,19 +222,14 @@ def test_bad_input_ends_with_code_2_and_one_line(run, tmp_path, name):
     assert why in err
 
 
-def test_parquet_has_limits_as_well():
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    def packed(columns):
-        file = io.BytesIO()
-        pq.write_table(pa.table(columns), file, compression="zstd", use_dictionary=False)
-        return file.getvalue()
-
+def test_packed_files_have_limits_as_well():
     zeros = {name: np.zeros(3_000_000) for name in ("log_joint", "log_q", "f")}
     bomb = packed(zeros)
     assert len(bomb) < 2**20
-    with pytest.raises(ValueError, match="got 3,000,000, which unpack to 72 MB"):
-        read_table(bomb, name="draws.parquet")
-    with pytest.raises(ValueError, match="expected at most 1,000 draws, got 3,000,000"):
-        read_table(bomb, name="draws.parquet", max_rows=1000)
+    with pytest.raises(ValueError, match=r"bytes unpack to 72 MB"):
+        read_columns(bomb, name="draws.parquet")
+    long = packed({"f": np.zeros(MAX_ROWS + 1, dtype=bool)})
+    with pytest.raises(ValueError, match="expected at most 5,000,000 draws, got 5,000,001"):
+        read_columns(long, name="draws.parquet")
+    with pytest.raises(ValueError, match="at most 1,000 bytes once unpacked"):
+        read_columns(gzip.compress(bytes(2000)), name="draws.csv.gz", max_bytes=1000)

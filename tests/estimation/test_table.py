@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
 from imperfect import imperfect
@@ -175,3 +176,59 @@ def test_what_is_wrong_with_a_table_is_said(message):
     with pytest.raises(ValueError) as refused:  # noqa: PT011
         amci.diagnose(**WRONG[message])
     assert str(refused.value).startswith(message)
+
+
+def test_arrays_of_chains_and_groups_of_variables():
+    table = {name: np.reshape(column, (4, -1)) for name, column in importance_table(1.5).items()}
+    expected = amci.diagnose(**importance_table(1.5))
+    frame = pd.DataFrame({name: column.ravel() for name, column in table.items()})
+    groups = {"posterior": {"f": table["f"]}, "sample_stats": dict(table, f=None)}
+    groups["sample_stats"]["lp"] = groups["sample_stats"].pop("log_joint")
+    groups["sample_stats_attrs"] = {"library": "mine"}
+
+    class InferenceData:
+        def to_dict(self):
+            return groups
+
+    named = amci.diagnose(table, f=table["f"])
+    for found in (amci.diagnose(**table), named, amci.diagnose(frame), amci.diagnose(groups)):
+        assert found.value == expected.value
+        assert found.verdict.text == expected.verdict.text
+    assert amci.diagnose(InferenceData()).value == expected.value
+    with pytest.raises(ValueError, match=r"f: expected 4,000 numbers of shape \(4, 1000\)"):
+        amci.diagnose(**table | {"f": table["f"].ravel()})
+    with pytest.raises(ValueError, match="log_q: there is no such column, nor log_weight, log_g"):
+        amci.diagnose({"lp__": [0.0, 1.0], "f": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="table: expected a mapping of columns"):
+        amci.diagnose(3.0)
+
+
+def rounded(values, digits):
+    return np.array([float(f"{value:.{digits}g}") for value in values])
+
+
+@pytest.mark.parametrize("digits", [4, 6])
+def test_few_digits_are_no_copies(digits):
+    table = importance_table(1.2, n=40_000)
+    table["log_joint"] = rounded(table["log_joint"] - 695, digits)
+    table["log_q"] = rounded(table["log_q"], digits)
+    found = amci.diagnose(**table)
+    assert found.verdict.level == "reliable"
+    assert abs(found.value - 1) < 4 * found.standard_error
+    again = np.random.default_rng(1).integers(0, 40_000, 40_000)
+    copied = amci.diagnose(**{name: column[again] for name, column in table.items()})
+    assert "are copies of others" in copied.verdict.text
+
+
+@pytest.mark.parametrize("kind", ["float32", "six digits", "whole nats"])
+def test_densities_in_steps_of_a_nat_are_not_believed(kind):
+    table = importance_table(1.2)
+    log_joint = table["log_joint"] - 700
+    table["log_joint"] = {
+        "float32": (log_joint - 1.2e7).astype(np.float32),
+        "six digits": rounded(log_joint - 1.2e5, 6),
+        "whole nats": np.rint(log_joint),
+    }[kind]
+    found = amci.diagnose(**table)
+    assert found.verdict.level == "do not trust"
+    assert "comes in steps of 0.1 nats or more" in found.verdict.text

@@ -121,7 +121,11 @@ def test_several_dimensions_have_a_column_each(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.txt", "", "table: expected a name that ends in .csv or .parquet, got"),
+        (
+            "a.txt",
+            "",
+            "table: expected a name that ends in .csv, .tsv, .parquet, .nc",
+        ),
         ("a.csv", "y,theta\n1,2", "expected the columns y, theta, value and, .*, got y, theta"),
         ("a.csv", "y,theta,value\n1,2", "Expected 3 columns, got 2"),
         ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),

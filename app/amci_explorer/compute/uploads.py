@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = [
     "MAX_BYTES",
-    "MAX_DRAWS",
     "TableResult",
     "read_draws",
     "read_proposals",
@@ -37,10 +36,10 @@ from amci_core.estimators import PROPOSALS
 from amci_core.flows import Proposals
 from amci_core.io import plain
 from amci_core.models import Problem
-from amci_core.tabular import read_table
+from amci_core.tabular import read_columns
 from amci_explorer.problems import registry
 
-MAX_BYTES, MAX_DRAWS = 20_000_000, 1_000_000
+MAX_BYTES = 20_000_000
 # Bytes that reading a file may take beside what a worker has: it may unpack to more than it says.
 MEMORY = 2**31
 # Bytes of all files in a zip.
@@ -71,16 +70,16 @@ class TableResult:
         return sum(self.found["draws"].values())
 
 
-def read_draws(name: str, content: bytes) -> TableResult:
-    """The diagnosis of a table of draws; in a worker.
+def read_draws(name: str, content: bytes, f: str) -> TableResult:
+    """The diagnosis of a table of draws, with that column of f; in a worker.
 
     Raises:
-        ValueError: see `amci_core.tabular.read_table` and `amci_core.diagnose`.
+        ValueError: see `amci_core.tabular.read_columns` and `amci_core.diagnose`.
     """
     with limited(MEMORY):
-        columns = read_table(content, name=name, max_bytes=MAX_BYTES, max_rows=MAX_DRAWS)
-        found = plain(amci.diagnose(**columns).as_dict())
-        return TableResult(name, found, float(np.ptp(columns["f"])) or math.inf)
+        columns = read_columns(content, name=name, max_bytes=MAX_BYTES)
+        found = plain(amci.diagnose(columns, f=f).as_dict())
+        return TableResult(name, found, float(np.ptp(columns[f])) or math.inf)
 
 
 def read_proposals(name: str, content: bytes) -> Proposals:

@@ -13,11 +13,11 @@ from typing import Any
 import pandas as pd
 import panel_material_ui as pmui
 
+from amci_core.tabular import KINDS, MAX_ROWS
 from amci_explorer.colours import ESTIMATORS, VERDICTS
 from amci_explorer.compute.results import Result
 from amci_explorer.compute.uploads import (
     MAX_BYTES,
-    MAX_DRAWS,
     TableResult,
     read_draws,
     sample_table,
@@ -32,12 +32,12 @@ from amci_explorer.words import HELP
 from amci_explorer.words.diagnosis import pretty, sentence
 
 EXPECTED = (
-    "Draws from sbi, PyMC or your own program, as <b>CSV or Parquet</b> (at most "
-    f"{MAX_BYTES / 1e6:.0f} MB and {MAX_DRAWS:,} draws). The columns are <code>log_joint</code>, "
-    "<code>f</code> and <code>log_q</code>; with several components, <code>component</code> and "
-    "one <code>log_q_…</code> for each of <code>q1_plus</code>, <code>q1_minus</code>, "
-    "<code>q2</code> and <code>defensive</code> that is used. The file is read once and not "
-    "stored."
+    "Draws from sbi, Stan, PyMC or your own program, as <b>CSV, Parquet or NetCDF</b> (at most "
+    f"{MAX_BYTES / 1e6:.0f} MB and {MAX_ROWS:,} draws). The columns are <code>log_joint</code>, "
+    "<code>f</code> and <code>log_q</code>, or <code>log_weight</code> and <code>f</code>; with "
+    "several components, <code>component</code> and one <code>log_q_…</code> for each of "
+    "<code>q1_plus</code>, <code>q1_minus</code>, <code>q2</code> and <code>defensive</code> that "
+    "is used. The file is read once and not stored."
 )
 NAMES = {name: ESTIMATORS[name].label for name in ("amci-cv", "amci")}
 NAMES |= {"snis-qm": "SNIS, all draws", "snis": "SNIS"}
@@ -66,8 +66,9 @@ class TableCard(Card):
 
     def content(self) -> list[Any]:
         self.upload = Upload(
-            self.take_file, MAX_BYTES, accept=".csv,.parquet", label="Choose a file"
+            self.take_file, MAX_BYTES, accept=f"{','.join(KINDS)},.gz", label="Choose a file"
         )
+        self.f = pmui.TextInput(label="Column of f", value="f", size="small", width=140, margin=0)
         download = pmui.FileDownload(
             callback=sample_table,
             filename="draws.csv",
@@ -79,7 +80,7 @@ class TableCard(Card):
         self.result = HTML("", RESULT)
         return [
             HTML(f"<p>{EXPECTED}</p>", RESULT),
-            row(self.upload, download, gap=8),
+            row(self.upload, self.f, download, gap=8),
             self.upload.message,
             self.result,
         ]
@@ -87,7 +88,7 @@ class TableCard(Card):
     def take_file(self, name: str, content: bytes) -> None:
         """Has a worker diagnose a file."""
         self.upload.message.say()
-        self.results.call(self.show, read_draws, name, content)
+        self.results.call(self.show, read_draws, name, content, self.f.value.strip() or "f")
 
     def show(self, found: TableResult | Exception) -> None:
         """Shows what a file holds, or what is wrong with it."""
