@@ -26,6 +26,7 @@ __all__ = [
     "load_history",
     "load_problem",
     "load_proposals",
+    "model",
     "pilot_moments",
     "problem",
     "problems",
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
         stream_error_curves,
         stream_reuse_errors,
     )
-    from amci_core.models import load_problem, problem, problems
+    from amci_core.models import load_problem, model, problem, problems
     from amci_core.proposals import load_history, load_proposals, save_proposals
     from amci_core.reference import reference_value
     from amci_core.target import with_target
@@ -80,7 +81,7 @@ _HOMES = {
     ),
     "estimation": ("diagnose", "estimate", "estimate_to", "pilot_moments"),
     "estimators": ("split_draws", "tables"),
-    "models": ("load_problem", "problem", "problems"),
+    "models": ("load_problem", "model", "problem", "problems"),
     "proposals": ("load_proposals", "load_history", "save_proposals"),
     "target": ("with_target",),
     "reference": ("reference_value",),

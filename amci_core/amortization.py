@@ -31,6 +31,7 @@ from amci_core.estimators import TERMS, moments
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.models.base import written
 from amci_core.parallel import Stream
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
@@ -294,10 +295,11 @@ def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list
     for name, n in zip(along, size, strict=True):
         base, _, index = name.removesuffix("]").partition("[")
         variable = getattr(problem, base)
-        low, high = variable.typical_range
+        # Coordinates are moved together only if their ranges are alike.
+        low, high = variable.typical[:, int(index or 0)].tolist()
         if not math.isfinite(low) or not math.isfinite(high):
             raise ValueError(
-                f"along: the range of {base} has no end, [{variable.low:g}, {variable.high:g}]; "
+                f"along: the range of {base} has no end, {written(variable.ends)}; "
                 "declare its typical_range"
             )
         values = np.linspace(low, high, n)
@@ -316,5 +318,6 @@ def axis_names(problem: Problem) -> list[str]:
     for name in ("y", "theta"):
         variable = getattr(problem, name)
         if variable is not None:
-            found += [name, *(f"{name}[{i}]" for i in range(variable.dim))]
+            together = [name] if (variable.typical == variable.typical[:, :1]).all() else []
+            found += [*together, *(f"{name}[{i}]" for i in range(variable.dim))]
     return found

@@ -33,7 +33,14 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from amci_core.models.base import Problem, Variable, check_problem, raised, violations
+from amci_core.models.base import (
+    Problem,
+    Variable,
+    check_problem,
+    raised,
+    violations,
+    written,
+)
 from amci_core.models.defensive import DefensiveDensity
 
 # Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.
@@ -303,30 +310,35 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
 def _check_range(variable: Variable, draws: Tensor, method: str, notes: _Notes) -> None:
     # Draws in float32 may round to a little beyond the ends.
     slack = 1e-6 * draws.abs().amax(0)
-    beyond = (draws < variable.low - slack) | (draws > variable.high + slack)
+    low, high = draws.new_tensor(variable.ends)
+    beyond = (draws < low - slack) | (draws > high + slack)
     share = float(beyond.any(-1).double().mean())
-    text = (
-        f"{share:.1%} of the draws of {method} lie outside [{variable.low:g}, {variable.high:g}]"
-    )
+    text = f"{share:.1%} of the draws of {method} lie outside {written(variable.ends)}"
     if variable is not notes.problem.y and share > 0:
         notes.error(variable.name, f"{text}, such as {float(draws[beyond][0]):.4g}")
     elif share > 0.01:
         notes.warning(variable.name, f"{text}, and cases are moved to its ends")
     if variable is notes.problem.x:
         return
-    low, high = variable.typical_range
-    if not math.isfinite(high - low):
-        ends = torch.quantile(draws.flatten(), draws.new_tensor([0.001, 0.999]))
+    low, high = draws.new_tensor(variable.typical)
+    if not (high - low).isfinite().all():
+        level = draws.new_tensor([0.001, 0.999])
+        ends = torch.quantile(draws, level, dim=0)
+        widths = ends[1] - ends[0]
+        if widths.amax() < 2 * widths.amin():
+            ends = torch.quantile(draws.flatten(), level)[:, None]
+        lower, upper = (", ".join(f"{v:.3g}" for v in end.tolist()) for end in ends)
+        pair = f"{lower}, {upper}" if ends.shape[1] == 1 else f"({lower}), ({upper})"
         notes.warning(
             variable.name,
             "its range has no end, and networks, maps and controls need one; give it a "
-            f"typical_range=({float(ends[0]):.3g}, {float(ends[1]):.3g})",
+            f"typical_range=({pair})",
         )
     elif (inside := float(((draws >= low) & (draws <= high)).double().mean())) < 0.5:
         notes.warning(
             variable.name,
             f"only {inside:.0%} of what {method} draws lies within its typical range "
-            f"[{low:g}, {high:g}]; widen typical_range, or mend the unit of either",
+            f"{written(variable.typical)}; widen typical_range, or mend the unit of either",
         )
 
 
@@ -377,7 +389,7 @@ def _check_likelihood(
         h = torch.cat([odds, odds.abs(), other - x], -1).tanh()
         if not variable.all_whole:
             # Draws that were moved to the ends of the range have no density.
-            h = h * ((y > variable.low) & (y < variable.high)).all(-1, keepdim=True)
+            h = h * _strictly_within(variable, y)[:, None]
         of_x, of_other = (h * odds.sigmoid())[: n // 2], (h * (-odds).sigmoid())[n // 2 :]
         if (_z(of_x - of_other).abs() > APART).any():
             notes.error(names[0], f"its draws do not follow {names[1]} as x changes; {MEND}")
@@ -388,13 +400,19 @@ def _check_likelihood(
     found = []
     for x in prior(3, 5):
         y = problem.sample_likelihood(x.expand(n, -1), generator).double()
-        if ((y > variable.low) & (y < variable.high)).all():
+        if _strictly_within(variable, y).all():
             found.append(contradiction(y, partial(problem.log_likelihood, x), names))
     wrong = [each for each in found if each is not None and each[0] == names[0]]
     if wrong:
         notes.error(*wrong[0])
     elif found and found[0] is not None and None not in found:
         notes.warning(names[1], f"{found[0][1]}; mu is right, but E2 is not")
+
+
+def _strictly_within(variable: Variable, values: Tensor) -> Tensor:
+    low, high = values.new_tensor(variable.ends)
+    inside: Tensor = ((values > low) & (values < high)).all(-1)
+    return inside
 
 
 def _check_defensive(problem: Problem, notes: _Notes) -> None:

@@ -233,7 +233,9 @@ class _Term:
                 f"{len(z)} of 4,096"
             )
         self._centre = z.mean(0)
-        self._factor = _cholesky(z.T.cov().reshape(self.dim, self.dim))
+        covariance = z.T.cov().reshape(self.dim, self.dim)
+        scale = covariance.diagonal().sqrt().clamp(min=1e-150)[:, None]
+        self._factor = scale * _cholesky(covariance / scale / scale.T)
 
     def _points(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """x (n, D) for t (n, D), and the bijection's log|det dx / dz|, (n) or (n, D)."""

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 __all__ = ["FALLBACK", "OwnTarget", "fallback_proposals", "own_name", "with_target"]
 
-import math
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from amci_core.flows import Proposals
-from amci_core.models import DefensiveDensity, Problem, Variable
-from amci_core.models.base import Density, DerivedProblem, OptimalProposals, check_problem
+from amci_core.models import Problem
+from amci_core.models.base import DerivedProblem, OptimalProposals, check_problem
+from amci_core.models.distributions import nonnegative_at_draws
 from amci_core.models.expression import Expression
 
-# Draws of the prior that f is tried at.
-TRIED = 10_000
-# Cases, and draws of each, at which its sign is tried in the tails.
-CASES, OF_EACH = 64, 128
 FALLBACK = "q2 alone"
 
 
@@ -97,9 +92,8 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
     original = problem.original if isinstance(problem, OwnTarget) else problem
     size = 0 if original.theta is None else original.theta.dim
     read = Expression(expression, dim=original.x.dim, theta_dim=size)
-    values = _values_at_draws(original, read)
-    if nonnegative is None:
-        nonnegative = not ((values < 0).any() or _negative_in_tails(original, read))
+    found = nonnegative_at_draws(original, read)
+    nonnegative = found if nonnegative is None else nonnegative
     made = OwnTarget(original, read, nonnegative=nonnegative)
     made.check(*made.typical_case())
     return made
@@ -127,46 +121,3 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     q1_minus = None if problem.nonnegative else q
     note = "q1 has not been learnt for this f: draws of q2, or of the prior, stand in for it."
     return Proposals(problem.name, FALLBACK, q, q1_minus, proposals.q2, {"note": note})
-
-
-def _values_at_draws(problem: Problem, f: Expression) -> Tensor:
-    """f at draws of p(theta) p(x), which have to be finite."""
-    generator = torch.Generator().manual_seed(0)
-    x = problem.sample_prior(TRIED, generator).double()
-    theta = problem.sample_theta(TRIED, generator)
-    value = f(x, None if theta is None else theta.double())
-    bad = ~value.isfinite()
-    if bad.any():
-        at = int(bad.nonzero()[0])
-        place = ", ".join(f"{v:.3g}" for v in x[at].tolist())
-        raise ValueError(
-            f"f: expected finite numbers where the prior is, it is {float(value[at]):g} at "
-            f"x = ({place}), as at {float(bad.double().mean()):.1%} of the prior's draws"
-        )
-    return value
-
-
-def _negative_in_tails(problem: Problem, f: Expression) -> bool:
-    """Whether f is negative at a draw for cases that are spread over the ranges of y and theta."""
-    generator = torch.Generator().manual_seed(1)
-
-    def spread(variable: Variable | None, drawn: Tensor) -> Tensor:
-        if variable is None:
-            return drawn.double()
-        low, high = variable.low, variable.high
-        if not math.isfinite(high - low):
-            low, high = variable.typical_range
-        if not math.isfinite(high - low):
-            return drawn.double()
-        u = torch.rand(drawn.shape, dtype=torch.float64, generator=generator)
-        return variable.nearest(low + (high - low) * u)
-
-    y, theta = problem.sample_cases(CASES, generator)
-    y = spread(problem.y, y)
-    theta = None if theta is None else spread(problem.theta, theta)
-    densities: list[Density] = [DefensiveDensity(problem, y, theta)]
-    known = problem.optimal_proposals() or {}
-    densities += [known["q2"](y, theta)] if "q2" in known else []
-    wide = None if theta is None else theta[:, None]
-    draws = [density.draw(OF_EACH, generator)[0] for density in densities]
-    return any(bool((f(x, wide) < 0).any()) for x in draws)

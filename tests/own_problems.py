@@ -4,6 +4,47 @@ from __future__ import annotations
 
 from pathlib import Path
 
+# On the line, written out: x ~ N(0, 1), y ~ N(x, 1/2), f = 1{x > theta}.
+WRITTEN_OUT = '''\
+r"""How likely is it that x exceeds theta, given y = x + noise? Change what is below."""
+
+import math
+
+import torch
+from torch.distributions import Normal
+from torch.distributions.constraints import greater_than
+
+from amci_core.models import LineProblem, Variable  # in more dimensions: Problem
+
+
+class {kind}(LineProblem):
+    name = "{name}"
+    nonnegative = True  # f >= 0 everywhere; False where f takes both signs
+    x = Variable("x", 1, -math.inf, math.inf, "what is unknown")
+    # y = None where nothing is observed; networks are scaled to the range that is shown.
+    y = Variable("y", 1, -12.0, 12.0, "x seen with noise", typical_range=(-4.0, 4.0))
+    theta = Variable("theta", 1, 0.0, 4.0, "the threshold")  # or None; by default uniform
+
+    # Tensors of shape (*, 1): let x, y and theta broadcast, and return shape (*).
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).squeeze(-1)
+
+    def log_likelihood(self, x, y):
+        return Normal(x, 0.5).log_prob(y).squeeze(-1)
+
+    def f(self, x, theta):
+        return (x > theta).to(x.dtype).squeeze(-1)
+
+    def support_plus(self, theta):  # leave it out where f > 0 everywhere
+        return greater_than(theta)
+
+    def sample_prior(self, n, generator):  # n draws of log_prior, shape (n, 1)
+        return torch.randn(n, 1, generator=generator)
+
+    def sample_likelihood(self, x, generator):  # one y for every x
+        return x + 0.5 * torch.randn(x.shape, generator=generator)
+'''
+
 # x ~ N(0, I), y ~ N(x, I): the posterior is N(y / 2, I / 2). Nothing is known of the truth.
 FILE = '''
 import math

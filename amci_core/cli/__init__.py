@@ -70,7 +70,7 @@ def _variable(variable: Variable | None) -> dict[str, Any] | None:
 def _range(variable: Variable | None) -> str:
     if variable is None:
         return "-"
-    low, high = terminal.number(variable.low), terminal.number(variable.high)
+    low, high = map(terminal.number, variable.ends[:, 0].tolist())
     dimensions = f" in {variable.dim} dimensions" if variable.dim > 1 else ""
     return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
 

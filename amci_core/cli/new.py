@@ -6,7 +6,6 @@ __all__ = ["check", "new"]
 
 import re
 from dataclasses import asdict
-from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
 
@@ -20,41 +19,17 @@ FOUND = 1
 TEMPLATE = '''\
 r"""How likely is it that x exceeds theta, given y = x + noise? Change what is below."""
 
-import math
+from torch.distributions import Normal, Uniform
 
-import torch
-from torch.distributions import Normal
-from torch.distributions.constraints import greater_than
+import amci_core as amci
 
-from amci_core.models import LineProblem, Variable  # in more dimensions: Problem
-
-
-class {kind}(LineProblem):
-    name = "{name}"
-    nonnegative = True  # f >= 0 everywhere; False where f takes both signs
-    x = Variable("x", 1, -math.inf, math.inf, "what is unknown")
-    # y = None where nothing is observed; networks are scaled to the range that is shown.
-    y = Variable("y", 1, -12.0, 12.0, "x seen with noise", typical_range=(-4.0, 4.0))
-    theta = Variable("theta", 1, 0.0, 4.0, "the threshold")  # or None; by default uniform
-
-    # Tensors of shape (*, 1): let x, y and theta broadcast, and return shape (*).
-    def log_prior(self, x):
-        return Normal(0.0, 1.0).log_prob(x).squeeze(-1)
-
-    def log_likelihood(self, x, y):
-        return Normal(x, 0.5).log_prob(y).squeeze(-1)
-
-    def f(self, x, theta):
-        return (x > theta).to(x.dtype).squeeze(-1)
-
-    def support_plus(self, theta):  # leave it out where f > 0 everywhere
-        return greater_than(theta)
-
-    def sample_prior(self, n, generator):  # n draws of log_prior, shape (n, 1)
-        return torch.randn(n, 1, generator=generator)
-
-    def sample_likelihood(self, x, generator):  # one y for every x
-        return x + 0.5 * torch.randn(x.shape, generator=generator)
+PROBLEM = amci.model(
+    name="{name}",
+    prior=Normal(0.0, 1.0),  # of x; a list of independent ones if there are several
+    likelihood=lambda x: Normal(x, 0.5),  # of y, given x; None if nothing is observed
+    f=lambda x, theta: x > theta,
+    theta=Uniform(0.0, 4.0),  # which theta will be asked for; None if f has none
+)
 '''
 
 
@@ -65,22 +40,21 @@ def new(
     if file.suffix != ".py":
         raise ValueError(f"FILE: expected a name that ends with .py, got {str(file)!r}")
     words = re.findall(r"[a-z0-9]+", file.stem.lower())
-    kind = "".join(word.capitalize() for word in words)
-    if not words or not kind.isidentifier() or iskeyword(kind):
-        raise ValueError(f"FILE: expected a name that begins with a letter, got {file.name!r}")
+    if not words:
+        raise ValueError(f"FILE: expected a name with a letter or digit, got {file.name!r}")
     try:
         with file.open("x") as opened:
-            opened.write(TEMPLATE.format(kind=kind, name="-".join(words)))
+            opened.write(TEMPLATE.format(name="-".join(words)))
     except FileExistsError:
         raise ValueError(f"FILE: {file} is there already, choose another name") from None
     except OSError as error:
         raise ValueError(f"FILE: {file} cannot be written ({error.strerror})") from None
-    typer.echo(f"{file} has the problem {kind}. Change it, then: amci check {file}")
+    typer.echo(f"{file} has a problem. Change it, then: amci check {file}")
 
 
 def check(
     problem: Annotated[
-        str, typer.Argument(metavar="FILE.py:Class", help="A problem's file, or its name.")
+        str, typer.Argument(metavar="FILE.py:NAME", help="A problem's file, or its name.")
     ],
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:

@@ -51,7 +51,7 @@ class Format(StrEnum):
 
 ProblemName = Annotated[
     str,
-    typer.Argument(metavar="PROBLEM", help="A name that `amci problems` lists, or FILE.py:Class."),
+    typer.Argument(metavar="PROBLEM", help="A name that `amci problems` lists, or FILE.py:NAME."),
 ]
 OptionalVariant = Annotated[
     str | None,
@@ -106,7 +106,7 @@ def load(
 
 
 def load_one(problem: str) -> Problem:
-    """The problem of that name, or the one in a file, FILE.py:Class.
+    """The problem of that name, or the one in a file, FILE.py:NAME.
 
     Raises:
         ValueError: there is no such problem, file or class.

@@ -109,7 +109,7 @@ def train(
 ) -> None:
     """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on.
 
-    For FILE.py:Class, another f, or the variant learnt everything is automatic, see
+    For FILE.py:NAME, another f, or the variant learnt everything is automatic, see
     `amci_core.learn`: the problem is checked, particles show where f lies, and the proposals are
     checked in the end.
     """
@@ -134,7 +134,7 @@ def train(
     if automatic and device not in {"auto", "cpu"}:
         raise ValueError(f"device: expected cpu for automatic training, got {device!r}")
     if progress is Shown.json and not automatic:
-        raise ValueError(f"progress: json is for --variant {AUTOMATIC}, or FILE.py:Class")
+        raise ValueError(f"progress: json is for --variant {AUTOMATIC}, or FILE.py:NAME")
     try:
         if automatic:
             _learn(

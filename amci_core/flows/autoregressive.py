@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.spline import Knots, SharedKnots, spline_widths
-from amci_core.flows.supports import CoordinateBijector, bounds, coordinate_bijector
+from amci_core.flows.supports import CoordinateBijector, bounds, coordinate_bijectors
 from amci_core.models.base import Problem
 
 # Points in a row that go through all layers at once: on a CPU their intermediate values fit its
@@ -204,7 +204,7 @@ def autoregressive_spline(
 
     Arguments:
         problem: The problem whose x it proposes.
-        coordinates: For each coordinate its `kind`, see `coordinate_bijector`, and, where later
+        coordinates: For each coordinate its `kind`, see `coordinate_bijectors`, and, where later
             ones read it or the kind needs it, about its `centre` and `scale`.
         bins: Number of bins of each spline.
         network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
@@ -215,16 +215,12 @@ def autoregressive_spline(
     References:
         Durkan, Bekasov, Murray, Papamakarios, Neural Spline Flows, 2019.
     """
-    if len(coordinates) != problem.x.dim:
-        raise ValueError(
-            f"coordinates: expected {problem.x.dim} for {problem.name}, got {len(coordinates)}"
-        )
-    bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
+    bijectors = coordinate_bijectors(problem, coordinates)
     return SplineProposal(problem, bijectors, bins=bins, **network)
 
 
 def half_line_spline(
-    problem: Problem, *, bins: int, vanishing: bool = False, **network: Any
+    problem: Problem, *, bins: int, vanishing: bool = False, unit: float = 1.0, **network: Any
 ) -> SplineProposal:
     """The default family for q1 on a half-line: a spline on x > theta or x < theta.
 
@@ -232,10 +228,13 @@ def half_line_spline(
         problem: A problem with one-dimensional x, whose f_plus vanishes on one side of a bound.
         bins: Number of bins of the spline.
         vanishing: Whether f_plus falls to zero linearly at the bound, instead of jumping there.
+        unit: About the size of the excess over the bound.
         network: `hidden` and `activation` of the network, see `Conditioner`.
 
     Raises:
         ValueError: f_plus vanishes elsewhere.
     """
-    bijector = coordinate_bijector(problem, "soft-half-line" if vanishing else "half-line")
-    return SplineProposal(problem, [bijector], bins=bins, **network)
+    kind = "soft-half-line" if vanishing else "half-line"
+    return autoregressive_spline(
+        problem, coordinates=[{"kind": kind, "unit": unit}], bins=bins, **network
+    )

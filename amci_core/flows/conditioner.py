@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad
@@ -39,9 +40,9 @@ class Inputs(nn.Module):
         super().__init__()
         self.reads_theta = reads_theta and problem.theta is not None
         read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
-        shown = [v.typical_range for v in read for _ in range(v.dim)]
-        self.register_buffer("centre", torch.tensor([(low + high) / 2 for low, high in shown]))
-        self.register_buffer("half_width", torch.tensor([(high - low) / 2 for low, high in shown]))
+        low, high = np.concatenate([np.empty((2, 0)), *(v.typical for v in read)], -1)
+        self.register_buffer("centre", torch.tensor((low + high) / 2, dtype=torch.float32))
+        self.register_buffer("half_width", torch.tensor((high - low) / 2, dtype=torch.float32))
 
     def inputs(self, y: Tensor, theta: Tensor | None) -> Tensor:
         """y (cases, D_y) and theta (cases, D_theta) as they are read; a zero without both."""

@@ -32,10 +32,10 @@ from amci_core.flows.layers import (
 from amci_core.flows.mixture import Mixture, defended_spline, defensive_component
 from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.supports import (
-    coordinate_bijector,
+    coordinate_bijectors,
     coordinates_of,
     on_half_line,
-    truncated_coordinates,
+    unit_of_excess,
 )
 from amci_core.models.base import Problem
 
@@ -121,7 +121,7 @@ def composed_spline(
     Arguments:
         problem: The problem whose x it proposes, of two dimensions at least.
         coordinates: For each coordinate of x its `kind`, one with an unconstrained space, and
-            about its `centre` and `scale` there, see `coordinate_bijector`.
+            about its `centre` and `scale` there, see `coordinate_bijectors`.
         bins: Number of bins of each spline.
         radial: Whether points move along their radius before the linear map.
         network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
@@ -241,7 +241,7 @@ def _to_support(
     **arguments: Any,
 ) -> ComposedFlow:
     """A flow whose layers end with a linear map, about where x lies, and its support."""
-    bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
+    bijectors = coordinate_bijectors(problem, coordinates)
     layers = [*layers, Linear(len(bijectors)), ToSupport(bijectors)]
     flow = ComposedFlow(problem, layers, **arguments)
     flow.whiten(
@@ -310,6 +310,8 @@ def _half_line(problem: Problem, shared: Mapping[str, Any]) -> Forms:
     if not (shared["reads_theta"] and on_half_line(problem)):
         return {}
     arguments = {name: shared[name] for name in ("bins", "hidden", "activation")}
+    if (unit := unit_of_excess(problem)) != 1:
+        arguments["unit"] = unit
     return {"half-line": arguments, "half-line from zero": {**arguments, "vanishing": True}}
 
 
@@ -318,8 +320,7 @@ def _autoregressive(problem: Problem, shared: Mapping[str, Any]) -> Forms:
         return {"spline": {**shared, "coordinates": coordinates_of(problem)}}
     if problem.x.dim > MANY:
         return {}
-    coordinates = truncated_coordinates(problem) or coordinates_of(problem)
-    return {"by coordinate": {**shared, "coordinates": coordinates}}
+    return {"by coordinate": {**shared, "coordinates": coordinates_of(problem, cut=True)}}
 
 
 def _composed(problem: Problem, shared: Mapping[str, Any]) -> Forms:

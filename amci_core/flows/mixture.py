@@ -29,7 +29,7 @@ from amci_core.flows.autoregressive import autoregressive_spline
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import ConditionalDensity, Trainable, TransformedDensity
 from amci_core.flows.layers import ToSupport
-from amci_core.flows.supports import coordinate_bijector
+from amci_core.flows.supports import coordinate_bijectors
 from amci_core.models.base import Problem
 from amci_core.models.defensive import DefensiveDensity
 
@@ -324,7 +324,7 @@ def centres(
         components: Number of components.
         network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
-    bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
+    bijectors = coordinate_bijectors(problem, coordinates)
     conditioner = Conditioner(problem, out=components * (1 + 2 * len(bijectors)), **network)
     about = torch.tensor([[b.centre for b in bijectors], [b.scale for b in bijectors]])
     made = Centres(conditioner, ToSupport(bijectors), about, components)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from amci_core.flows.conditioner import Inputs, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
-from amci_core.flows.supports import bounds, coordinate_bijector
+from amci_core.flows.supports import bounds, coordinate_bijectors
 from amci_core.models.base import Problem
 from amci_core.models.gaussian import standard_normal_log_prob
 
@@ -39,7 +39,7 @@ class NormflowsProposal(Trainable):
         problem: The problem whose x it proposes.
         model: The model, whose base is `normflows.distributions.DiagGaussian`.
         coordinates: For each coordinate of x its `kind`, and about its `centre` and `scale`, see
-            `coordinate_bijector`.
+            `coordinate_bijectors`.
         reads_theta: Whether it depends on theta beside y.
 
     Raises:
@@ -68,7 +68,7 @@ class NormflowsProposal(Trainable):
         self.problem, self.model = problem, model
         self.inputs = Inputs(problem)
         self.reads_theta = reads_theta
-        self.bijectors = [coordinate_bijector(problem, **given) for given in coordinates]
+        self.bijectors = coordinate_bijectors(problem, coordinates)
 
     def initialize(self, generator: torch.Generator) -> None:
         """Nothing: a model starts from the weights that it was made with."""

@@ -15,13 +15,13 @@ __all__ = [
     "SoftHalfLine",
     "UnitInterval",
     "bounds",
-    "coordinate_bijector",
+    "coordinate_bijectors",
     "coordinates_of",
 ]
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from torch.nn.functional import logsigmoid, softplus
 
-from amci_core.models.base import Problem
+from amci_core.models.base import Problem, between
 
 ABOVE, BELOW = type(greater_than(0.0)), type(less_than(0.0))
 
@@ -175,47 +175,52 @@ class TruncatedLogistic(Logistic):
 class HalfLine(CoordinateBijector):
     """x > bound, or x < bound: u is the survival function of an exponential excess.
 
-    z is the excess, and 0 outside. The far tail lies at u = 0, where floats are densest, so that
-    it keeps its digits. Parameter: the logarithm of the scale, softly limited.
+    z is the excess in `unit`, and 0 outside. The far tail lies at u = 0, where floats
+    are densest, so that it keeps its digits. Parameter: the logarithm of the exponential's scale,
+    softly limited.
 
     Arguments:
         sign: 1 for x > bound, -1 for x < bound.
+        unit: About the size of the excess.
     """
 
     width = 1
     bounded = True
-    # The logarithm of the scale is limited to CENTRE +- SPREAD, which spans 0.07 to 2.2: without a
-    # limit the spline can undo an ever larger scale with ever narrower bins.
+    # The logarithm of the excess's scale is limited to CENTRE +- SPREAD, which spans 0.07 to 2.2
+    # units: without a limit the spline can undo an ever larger one with ever narrower bins.
     CENTRE: ClassVar[float] = -0.9
     SPREAD: ClassVar[float] = 1.7
 
     sign: int = 1
+    unit: float = 1.0
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
         log_scale = self._log_scale(parameters[..., 0])
         return log_scale, -log_scale.exp()
 
     def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
-        excess, log_det = self.quantile(u, prepared)
+        z, log_det = self.quantile(u, prepared)
         end, nearest = bound
+        excess, log_det = z * self.unit, log_det + math.log(self.unit)
         # A point on the bound of an open support has density zero, so one of them in millions
         # makes a loss infinite or a weight NaN.
         if self.sign > 0:
-            return torch.maximum(end + excess, nearest), excess, log_det
-        return torch.minimum(end - excess, nearest), excess, log_det
+            return torch.maximum(end + excess, nearest), z, log_det
+        return torch.minimum(end - excess, nearest), z, log_det
 
     def _log_scale(self, free: Tensor) -> Tensor:
         return self.CENTRE + self.SPREAD * torch.tanh(free / self.SPREAD)
 
     def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        """The excess, and the logarithm of its derivative but for the sign."""
+        """The excess in its units, and the logarithm of its derivative but for the sign."""
         log_scale, minus_scale = prepared
         log_u = u.log()
         return minus_scale * log_u, log_scale - log_u
 
-    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, None]:
+    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
         end, _ = bound
-        return (x - end if self.sign > 0 else end - x).clamp(min=0), None
+        z = (x - end if self.sign > 0 else end - x).clamp(min=0) / self.unit
+        return z, None if self.unit == 1 else torch.full_like(z, -math.log(self.unit))
 
     def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         log_scale, minus_scale = prepared
@@ -269,23 +274,41 @@ def _clamped(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
     return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
 
 
-def coordinate_bijector(
-    problem: Problem, kind: str, centre: float = 0.0, scale: float = 1.0
-) -> CoordinateBijector:
-    """A coordinate's bijector, by the name of its kind.
+def coordinate_bijectors(
+    problem: Problem, coordinates: Sequence[Mapping[str, Any]]
+) -> list[CoordinateBijector]:
+    """The bijectors of all coordinates of x, first coordinate first.
 
     Arguments:
-        problem: The problem whose coordinate it is.
-        kind: `line`, `positive`, `probability`, `unit` (the unit interval as it is), `cut` (the
-            range of x, with densities at both ends), `range` (the support of x), `half-line` or
-            `soft-half-line` (the side of a bound where f_plus is positive; the soft one falls to
-            zero there), or one of the problem's `coordinate_transforms`.
-        centre: About the centre of x in unconstrained space.
-        scale: About its standard deviation there.
+        problem: The problem.
+        coordinates: For each coordinate its `kind`: `line`, `positive`, `probability`, `unit` (the
+            unit interval as it is), `cut` (its range, with densities at both ends), `range` (its
+            range), `half-line` or `soft-half-line` (the side of a bound where f_plus is positive;
+            the soft one falls to zero there), or one of the problem's `coordinate_transforms`.
+            And about its `centre` and its standard deviation in unconstrained space, `scale`, by
+            default 0 and 1; for half-lines also the `unit` of the excess over the bound.
 
     Raises:
-        ValueError: the kind is not known, or the support of f_plus is no half-line.
+        ValueError: a kind is not known, there are not as many coordinates as x has, or the support
+            of f_plus is no half-line.
     """
+    if len(coordinates) != problem.x.dim:
+        raise ValueError(
+            f"coordinates: expected {problem.x.dim} for {problem.name}, got {len(coordinates)}"
+        )
+    ends = problem.x.ends.T.tolist()
+    return [_bijector(problem, *of, **c) for of, c in zip(ends, coordinates, strict=True)]
+
+
+def _bijector(
+    problem: Problem,
+    low: float,
+    high: float,
+    kind: str,
+    centre: float = 0.0,
+    scale: float = 1.0,
+    unit: float = 1.0,
+) -> CoordinateBijector:
     transforms = {
         "line": None,
         "positive": ExpTransform(),
@@ -295,9 +318,9 @@ def coordinate_bijector(
     if kind in transforms:
         return Logistic(centre, scale, transforms[kind])
     if kind == "range":
-        return Logistic(centre, scale, biject_to(problem.support))
+        return Logistic(centre, scale, biject_to(between(low, high)))
     if kind == "cut":
-        return TruncatedLogistic(centre, scale, None, problem.x.low, problem.x.high)
+        return TruncatedLogistic(centre, scale, None, low, high)
     if kind == "unit":
         return UnitInterval(centre, scale)
     half_lines = {"half-line": HalfLine, "soft-half-line": SoftHalfLine}
@@ -305,7 +328,7 @@ def coordinate_bijector(
         names = ", ".join([*transforms, "range", "cut", "unit", *half_lines])
         raise ValueError(f"kind: expected one of {names}, got {kind!r}")
     dim = 0 if problem.theta is None else problem.theta.dim
-    return half_lines[kind](centre, scale, half_line(problem, torch.zeros(1, dim))[1])
+    return half_lines[kind](centre, scale, half_line(problem, torch.zeros(1, dim))[1], unit)
 
 
 def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
@@ -351,29 +374,34 @@ def on_half_line(problem: Problem) -> bool:
     return isinstance(support, ABOVE | BELOW)
 
 
-def coordinates_of(problem: Problem) -> list[dict[str, Any]]:
+def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any]]:
     """For each coordinate of x its kind, centre and scale in unconstrained space, by prior draws.
 
-    Raises:
-        ValueError: the range of x is no interval.
+    Arguments:
+        problem: The problem.
+        cut: Whether coordinates whose range has two ends are cut off there, instead of mapped.
     """
     x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
     kinds = {(-math.inf, math.inf): "line", (0, math.inf): "positive", (0, 1): "probability"}
-    kind = kinds.get((problem.x.low, problem.x.high), "range")
-    z = coordinate_bijector(problem, kind).unconstrained(x, None)[0]
-    return [
-        {"kind": kind, "centre": round(centre, 3), "scale": _rounded(scale)}
-        for centre, scale in zip(z.mean(0).tolist(), z.std(0).tolist(), strict=True)
-    ]
+    found = []
+    for (low, high), values in zip(problem.x.ends.T.tolist(), x.unbind(-1), strict=True):
+        if cut and math.isfinite(high - low):
+            scale = _rounded((high - low) / math.sqrt(12))
+            found.append({"kind": "cut", "centre": (low + high) / 2, "scale": scale})
+            continue
+        kind = kinds.get((low, high), "range")
+        z = _bijector(problem, low, high, kind).unconstrained(values, None)[0]
+        scale, centre = _rounded(float(z.std())), float(z.mean())
+        # To a tenth of the scale or better.
+        digits = max(3, 1 - math.floor(math.log10(scale)))
+        found.append({"kind": kind, "centre": round(centre, digits), "scale": scale})
+    return found
 
 
-def truncated_coordinates(problem: Problem) -> list[dict[str, Any]]:
-    """Coordinates that are cut off at both ends of x; none where x has not two ends."""
-    low, high = problem.x.low, problem.x.high
-    if not math.isfinite(high - low):
-        return []
-    scale = _rounded((high - low) / math.sqrt(12))
-    return [{"kind": "cut", "centre": (low + high) / 2, "scale": scale}] * problem.x.dim
+def unit_of_excess(problem: Problem) -> float:
+    """The power of ten nearest to the standard deviation of x, of one dimension."""
+    x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
+    return 10.0 ** round(math.log10(max(float(x.std()), 1e-30)))
 
 
 def _rounded(scale: float) -> float:

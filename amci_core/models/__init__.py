@@ -8,6 +8,7 @@ __all__ = [
     "Problem",
     "Variable",
     "load_problem",
+    "model",
     "problem",
     "problems",
 ]
@@ -18,6 +19,7 @@ from functools import cache, partial
 from amci_core.models.base import Problem, Variable
 from amci_core.models.cancer import TumourTreatment
 from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.distributions import model
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.line import LineProblem
 from amci_core.models.loading import load_problem

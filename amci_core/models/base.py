@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cached_property, wraps
 from threading import RLock
 from types import FunctionType
 from typing import Any, Protocol
@@ -28,12 +28,21 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
-from torch.distributions.constraints import Constraint, greater_than, interval, less_than, real
+from torch.distributions.constraints import (
+    Constraint,
+    greater_than,
+    interval,
+    less_than,
+    real,
+    stack,
+)
 from torch.distributions.transforms import Transform
 
 from amci_core._arguments import check_count, check_number, check_seed
 
 Array = NDArray[np.float64]
+# A number for all coordinates, or one for each.
+Ends = float | tuple[float, ...]
 
 # Methods that end with the argument `generator`.
 SAMPLERS = (
@@ -70,35 +79,54 @@ class Variable:
     Arguments:
         name: The variable's name in formulas, such as `theta`.
         dim: Its number of coordinates D.
-        low: Smallest value a coordinate may take (`-inf` if there is none).
-        high: Largest value a coordinate may take.
+        low: Smallest value that coordinates may take (`-inf` if there is none); a tuple of D where
+            they differ.
+        high: Largest value that they may take, or D of them.
         meaning: What it stands for, in one line.
         unit: Its unit, empty if it has none.
-        typical_range: Where most values of a coordinate lie, within low to high: networks are
-            scaled to it, training spreads cases over it, maps and controls cover it.
+        typical_range: Where most values of the coordinates lie, within low to high: networks are
+            scaled to it, training spreads cases over it, maps and controls cover it. A lower and
+            an upper end, each a number or a tuple of D.
         whole: Whether coordinates take whole numbers only, as counts do; a tuple of D where they
             differ. For y, None means that the first draws decide.
     """
 
     name: str
     dim: int
-    low: float
-    high: float
+    low: Ends
+    high: Ends
     meaning: str
     unit: str = ""
-    typical_range: tuple[float, float] = (-math.inf, math.inf)
+    typical_range: tuple[Ends, Ends] = (-math.inf, math.inf)
     whole: bool | tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not (self.dim >= 0 and self.low < self.high):
+        sizes = {np.size(end) for end in (self.low, self.high, *self.typical_range)} - {1}
+        if not (self.dim >= 0 and sizes <= {self.dim} and (self.ends[0] < self.ends[1]).all()):
             raise ValueError(
-                f"{self.name}: expected dim >= 0 and low below high, "
-                f"got {self.dim} and [{self.low:g}, {self.high:g}]"
+                f"{self.name}: expected dim >= 0 and low below high, one number each or one for "
+                f"each coordinate, got {self.dim} and [{self.low}, {self.high}]"
             )
-        low, high = max(self.low, self.typical_range[0]), min(self.high, self.typical_range[1])
-        if self.all_whole:
-            low, high = float(np.ceil(low)), float(np.floor(high))
-        object.__setattr__(self, "typical_range", (low, high))
+        object.__setattr__(self, "low", _joined(self.ends[0]))
+        object.__setattr__(self, "high", _joined(self.ends[1]))
+        low, high = self._of_all(self.typical_range)
+        low, high = np.maximum(low, self.ends[0]), np.minimum(high, self.ends[1])
+        whole = np.broadcast_to(np.array(self.whole, bool), self.dim)
+        low, high = np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high)
+        object.__setattr__(self, "typical_range", (_joined(low), _joined(high)))
+
+    @cached_property
+    def ends(self) -> Array:
+        """The smallest and the largest value of each coordinate, (2, D)."""
+        return self._of_all((self.low, self.high))
+
+    @cached_property
+    def typical(self) -> Array:
+        """The lower and the upper end of the typical range of each coordinate, (2, D)."""
+        return self._of_all(self.typical_range)
+
+    def _of_all(self, ends: tuple[Ends, Ends]) -> Array:
+        return np.stack([np.broadcast_to(np.asarray(e, np.float64), self.dim) for e in ends])
 
     @property
     def all_whole(self) -> bool:
@@ -107,10 +135,11 @@ class Variable:
 
     def nearest(self, value: Tensor) -> Tensor:
         """The nearest values that the variable takes, (*, D): within its range, some whole."""
-        inside = value.clamp(self.low, self.high)
+        low, high = value.new_tensor(self.ends)
+        inside = value.clamp(low, high)
         if not self.whole:
             return inside
-        whole = value.round().clamp(float(np.ceil(self.low)), float(np.floor(self.high)))
+        whole = value.round().clamp(low.ceil(), high.floor())
         return whole.where(torch.tensor(self.whole, device=value.device), inside)
 
     def off_the_ends(self, value: Tensor) -> Tensor:
@@ -121,19 +150,24 @@ class Variable:
         """
         if self.whole:
             return value
-        for end, other in ((self.low, self.high), (self.high, self.low)):
-            if math.isfinite(end):
-                kind = np.float32 if end == 0 or value.dtype == torch.float32 else np.float64
-                beside = float(np.nextafter(kind(end), kind(other)))
-                value = torch.where(value == end, beside, value)
+        kind = np.float32 if value.dtype == torch.float32 else np.float64
+        for end, other in (self.ends, self.ends[::-1]):
+            if np.isfinite(end).any():
+                beside, single = (
+                    np.nextafter(end.astype(k), other.astype(k)) for k in (kind, np.float32)
+                )
+                beside = np.where(end == 0, single, beside)
+                at_end = (value == value.new_tensor(end)) & value.isfinite()
+                value = torch.where(at_end, value.new_tensor(beside), value)
         return value
 
-    def uniform(self, n: int, generator: torch.Generator) -> Tensor:
-        """n points, uniform over the range, (n, D) in float32 on the generator's device."""
+    def uniform(self, n: int, generator: torch.Generator, *, typical: bool = False) -> Tensor:
+        """n points, uniform over the whole range or the typical one, (n, D) in float32."""
         u = torch.rand(
             n, self.dim, dtype=torch.float32, generator=generator, device=generator.device
         )
-        return self.low + (self.high - self.low) * u
+        low, high = self.typical if typical else self.ends
+        return u.new_tensor(low) + u.new_tensor(high - low) * u
 
     def check(self, value: Any) -> Tensor:
         """Returns `value` as a float64 tensor of shape (*, D), or says what is wrong with it.
@@ -144,7 +178,7 @@ class Variable:
         """
         kind = f"an array of shape (..., {self.dim})"
         kind = f"a number or {kind}" if self.dim == 1 else kind
-        expected = f"{self.name}: expected {kind} within [{self.low:g}, {self.high:g}], got"
+        expected = f"{self.name}: expected {kind} within {written(self.ends)}, got"
         try:
             if value is None:
                 raise TypeError
@@ -164,7 +198,8 @@ class Variable:
             raise ValueError(
                 f"{self.name}: expected {wanted}, got {tensor.numel()}{hint * (self.dim == 1)}"
             )
-        bad = ~torch.isfinite(tensor) | (tensor < self.low) | (tensor > self.high)
+        low, high = tensor.new_tensor(self.ends)
+        bad = ~torch.isfinite(tensor) | (tensor < low) | (tensor > high)
         if bad.any():
             raise ValueError(f"{expected} {tensor[bad][0].item():g}")
         between = tensor != self.nearest(tensor)
@@ -173,6 +208,30 @@ class Variable:
                 f"{self.name}: expected whole numbers, got {tensor[between][0].item()}"
             )
         return tensor
+
+
+def _joined(values: Array) -> Ends:
+    """One number where the coordinates' values, (D,), are alike, else a tuple of D."""
+    alike = len(values) and (values == values[0]).all()
+    return float(values[0]) if alike else tuple(values.tolist())
+
+
+def between(low: float, high: float) -> Constraint:
+    """The numbers from low to high, either of which may be infinite."""
+    if math.isfinite(low):
+        return interval(low, high) if math.isfinite(high) else greater_than(low)
+    return less_than(high) if math.isfinite(high) else real
+
+
+def written(ends: Array) -> str:
+    """Ends of ranges, (2, D), in a message: once if they are alike, else for each coordinate.
+
+    Example:
+        >>> written(np.array([[0.0, 0.0], [1.0, 2.0]]))
+        '[0, 1] x [0, 2]'
+    """
+    ranges = [f"[{low:g}, {high:g}]" for low, high in ends.T]
+    return ranges[0] if len(set(ranges)) == 1 else " x ".join(ranges)
 
 
 def _seeded(sampler: Callable[..., Any]) -> Callable[..., Any]:
@@ -321,17 +380,17 @@ class Problem(ABC):
         """n draws from the pseudo prior p(theta), (n, D), or None; by default uniform."""
         if self.theta is None:
             return None
-        if not math.isfinite(self.theta.high - self.theta.low):
+        if not np.isfinite(self.theta.ends).all():
             raise ValueError("sample_theta: define it, the range of theta has no end")
         return self.theta.uniform(n, generator)
 
     @property
     def support(self) -> Constraint:
         """The set outside which the prior is zero: by default the range of x."""
-        low, high = self.x.low, self.x.high
-        if math.isfinite(low):
-            return interval(low, high) if math.isfinite(high) else greater_than(low)
-        return less_than(high) if math.isfinite(high) else real
+        each = self.x.ends.T.tolist()
+        if all(ends == each[0] for ends in each):
+            return between(*each[0])
+        return stack([between(*ends) for ends in each], dim=-1)
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
         """The set outside which f_plus(.; theta) is zero; by default the prior's support."""
@@ -627,8 +686,8 @@ class Problem(ABC):
         def middle(variable: Variable | None, drawn: Array | None) -> Array | None:
             if variable is None or drawn is None:
                 return None
-            centre = np.full(variable.dim, sum(variable.typical_range) / 2)
-            centre = centre if np.isfinite(centre).all() else np.median(drawn, axis=0)
+            centre = variable.typical.mean(0)
+            centre = np.where(np.isfinite(centre), centre, np.median(drawn, axis=0))
             return variable.nearest(torch.as_tensor(centre)).numpy()
 
         y, theta = self.cases(1001, seed=0)

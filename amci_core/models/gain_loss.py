@@ -22,6 +22,8 @@ from amci_core.models.quadrature import gauss_legendre
 REACH, NODES = 12.0, 192
 # No excess of a standard normal over its edge is drawn beyond this.
 LARGEST_EXCESS = 40.0
+# The range of prices.
+LOW, HIGH = -3.0, 3.0
 
 
 class GainLoss(GaussianModel):
@@ -53,7 +55,7 @@ class GainLoss(GaussianModel):
     formula = r"\mu(y,\theta)=\mathrm{E}[x-\theta\mid y]=y/2-\theta"
     x = Variable("x", 1, -math.inf, math.inf, "the value")
     y = Variable("y", 1, -8.0, 8.0, "x plus standard normal noise", typical_range=(-6.0, 6.0))
-    theta = Variable("theta", 1, -3.0, 3.0, "the price")
+    theta = Variable("theta", 1, LOW, HIGH, "the price")
 
     def __init__(self, *, sign: int = 1) -> None:
         super().__init__(np.eye(1))
@@ -74,10 +76,10 @@ class GainLoss(GaussianModel):
         assert theta is not None
         # f - c is the gain above the price theta + c.
         price = theta + shift
-        if (price < self.theta.low).any() or (price > self.theta.high).any():
+        if (price < LOW).any() or (price > HIGH).any():
             raise ValueError(
-                f"shift: theta + shift must stay within [{self.theta.low:g}, "
-                f"{self.theta.high:g}], where there are proposals; got shift {shift:g}"
+                f"shift: theta + shift must stay within [{LOW:g}, {HIGH:g}], where there are "
+                f"proposals; got shift {shift:g}"
             )
         return price
 
@@ -168,10 +170,10 @@ class GainLoss(GaussianModel):
         # The mismatch is largest where the price is the mean, and falls on either side: from the
         # end of the prices on this side of the mean to the mean.
         assert theta is not None
-        top = self.posterior_mean(y).clamp(self.theta.low, self.theta.high)
+        top = self.posterior_mean(y).clamp(LOW, HIGH)
         # Where the mean is at the end, or beyond, there is one side only.
-        below = (theta < top) | (top >= self.theta.high)
-        start = torch.where(below & (top > self.theta.low), self.theta.low, self.theta.high)
+        below = (theta < top) | (top >= HIGH)
+        start = torch.where(below & (top > LOW), LOW, HIGH)
         return y, start + t * (top - start)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.models.base import Array, Problem
+from amci_core.models.base import Array, Problem, written
 from amci_core.models.gaussian import strictly_above
 from amci_core.models.quadrature import Quadrature
 
@@ -126,9 +126,9 @@ class LineProblem(Problem):
     def _one_sided(self, y: Tensor, theta: Tensor | None) -> tuple[Tensor | None, int]:
         """Where the support of f_plus begins, (*, 1), and on which side it lies."""
         low, high = self._ends(theta)
-        end = high if low is None else low
-        default = type(self).support_plus is Problem.support_plus
-        if end is None or default or (low is None) == (high is None):
+        end, own = (high, self.x.ends[1]) if low is None else (low, self.x.ends[0])
+        # The end of x's range says nothing of f.
+        if end is None or (low is None) == (high is None) or bool((end == float(own[0])).all()):
             return None, 1
         return end.to(y.dtype).expand(*y.shape[:-1], 1), 1 if high is None else -1
 
@@ -179,14 +179,14 @@ class LineProblem(Problem):
         moved = self.theta or self.y
         if moved is None:
             raise ValueError(f"mismatch: {self.name} has neither y nor theta to move")
-        low, high = moved.typical_range
-        if not math.isfinite(high - low):
+        low, high = moved.typical
+        if not np.isfinite(moved.typical).all():
             raise ValueError(
-                f"mismatch: the range of {moved.name} has no end, [{low:g}, {high:g}]; give its "
-                "typical_range, or define _path"
+                f"mismatch: the range of {moved.name} has no end, {written(moved.typical)}; give "
+                "its typical_range, or define _path"
             )
-        there = torch.full_like(y if theta is None else theta, low + t * (high - low))
-        there = moved.nearest(there)
+        there = y if theta is None else theta
+        there = moved.nearest(there.new_tensor(low + t * (high - low)).expand_as(there))
         return (there, None) if theta is None else (y, there)
 
     def _log_integrals(
@@ -234,8 +234,7 @@ class LineProblem(Problem):
             return self.f(x[..., None], None if theta is None else theta[cases, None])
 
         count, alone = len(y), terms == [E2]
-        low = torch.full((count, 1), self.x.low, dtype=torch.float64)
-        high = torch.full_like(low, self.x.high)
+        low, high = torch.from_numpy(self.x.ends)[..., None].expand(2, count, 1)
         first, last = (None, None) if alone else self._ends(theta)
         ends = [end.expand_as(low) for end in (first, last) if end is not None]
         split = Quadrature(*self._centre_and_scale, low, high, ends)

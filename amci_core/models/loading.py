@@ -12,6 +12,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from amci_core.models.base import Problem
 
@@ -21,7 +22,7 @@ FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w*))?", re.DOTALL)
 
 
 def is_file_name(text: str) -> bool:
-    """Whether a text names a Python file, as FILE.py or FILE.py:Class, and not a problem.
+    """Whether a text names a Python file, as FILE.py or FILE.py:NAME, and not a problem.
 
     Example:
         >>> is_file_name("my_problem.py:Mine"), is_file_name("tail-1d")
@@ -39,12 +40,12 @@ def load_problem(file: str | Path) -> Problem:
         Load only files that you trust: whatever is in them is run.
 
     Arguments:
-        file: `FILE.py:Class`; or `FILE.py`, where one subclass of `Problem` is defined in it that
-            needs no arguments.
+        file: `FILE.py:NAME`, the name of a problem that the file makes, as by `amci_core.model`,
+            or of a subclass of `Problem` that needs no arguments; or `FILE.py`, if there is one.
 
     Raises:
-        ValueError: there is no such file or class, or several; the file cannot be read or run (the
-            message has the line); or the class lacks methods or needs arguments.
+        ValueError: there is no such file or problem, or several; the file cannot be read or run
+            (the message has the line); or the class lacks methods or needs arguments.
 
     Example:
         >>> load_problem("nowhere.py")
@@ -53,35 +54,46 @@ def load_problem(file: str | Path) -> Problem:
     """
     match = FILE.fullmatch(str(file)) if isinstance(file, str | Path) else None
     if match is None:
-        raise ValueError(f"problem: expected FILE.py or FILE.py:Class, got {file!r}")
+        raise ValueError(f"problem: expected FILE.py or FILE.py:NAME, got {file!r}")
     path, name = Path(match["file"]), match["name"]
     module = _run(path)
-    kinds = {
-        key: value
-        for key, value in vars(module).items()
-        if inspect.isclass(value) and issubclass(value, Problem)
-    }
-    own = {key: kind for key, kind in kinds.items() if kind.__module__ == module.__name__}
+    problems = {key: each for key, each in vars(module).items() if _is_problem(each)}
+    own = [key for key, each in problems.items() if _is_class_of(each, module)]
     if name is None:
-        # Base classes may lack methods or need arguments.
-        ready = [key for key, kind in own.items() if not _lacking(kind)] or list(own)
+        # Base classes may lack methods or need arguments. A file with a class may call it.
+        ready = [key for key in own if not _lacking(problems[key])] or own
+        ready = ready or list({id(each): key for key, each in problems.items()}.values())
+        ready = [key for key in ready if key in own or isinstance(problems[key], Problem)]
         if len(ready) != 1:
             there = f"defines {', '.join(ready)}" if ready else "defines none"
             hint = f"; name one, as {path}:{ready[0]}" if ready else ""
             raise ValueError(
-                f"problem: expected one subclass of amci_core.models.Problem, {path} {there}{hint}"
+                "problem: expected one, made by amci_core.model or a subclass of "
+                f"amci_core.models.Problem, {path} {there}{hint}"
             )
         name = ready[0]
-    elif name not in kinds:
-        there = f"it defines {', '.join(own)}" if own else "it defines none"
-        raise ValueError(f"problem: {path} has no subclass of Problem called {name!r}; {there}")
-    lacking = _lacking(kinds[name])
+    elif name not in problems:
+        there = f"it defines {', '.join(own or problems)}" if problems else "it defines none"
+        raise ValueError(f"problem: {path} has no problem called {name!r}; {there}")
+    found = problems[name]
+    if isinstance(found, Problem):
+        return found
+    lacking = _lacking(found)
     if lacking:
         raise ValueError(f"problem: {name} in {path} {lacking}")
     try:
-        return kinds[name]()
+        made: Problem = found()
     except Exception as error:
         raise ValueError(f"problem: {name}() in {path} {_raised(error, path)}") from error
+    return made
+
+
+def _is_problem(value: Any) -> bool:
+    return isinstance(value, Problem) or (inspect.isclass(value) and issubclass(value, Problem))
+
+
+def _is_class_of(value: Any, module: ModuleType) -> bool:
+    return inspect.isclass(value) and value.__module__ == module.__name__
 
 
 def _run(path: Path) -> ModuleType:

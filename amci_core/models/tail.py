@@ -170,7 +170,8 @@ class GaussianTail(GaussianModel):
         return -self._orthant(y, theta)[0]
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
-        return y, torch.full_like(y, self.theta.low + t * (self.theta.high - self.theta.low))
+        low, high = y.new_tensor(self.theta.ends)
+        return y, torch.lerp(low, high, t).expand_as(y)
 
 
 def _log_rest(log_mu: Array) -> Array:

@@ -21,6 +21,7 @@ __all__ = ["NotReached", "draw_particles", "smc"]
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,7 +71,7 @@ def numbers_read(problem: Problem) -> int:
 def bounded(problem: Problem) -> bool:
     """Whether y and theta have ends, so that cases can be spread over their ranges."""
     return all(
-        variable is None or math.isfinite(variable.typical_range[1] - variable.typical_range[0])
+        variable is None or np.isfinite(variable.typical).all()
         for variable in (problem.y, problem.theta)
     )
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from amci_core.flows.density import Trainable
 from amci_core.flows.layers import ToSupport
-from amci_core.flows.supports import coordinate_bijector, coordinates_of
+from amci_core.flows.supports import coordinate_bijectors, coordinates_of
 from amci_core.models import DefensiveDensity, Problem, Variable
 from amci_core.models.base import Density
 from amci_core.training import clock
@@ -81,7 +81,8 @@ def markov_chain(
         log_prior = problem.log_prior(x)
         value = (log_prior + f_plus[:, 0].log()).masked_fill(log_prior == -torch.inf, -torch.inf)
         if problem.theta is not None and theta is not None:
-            inside = (theta >= problem.theta.low) & (theta <= problem.theta.high)
+            low, high = theta.new_tensor(problem.theta.ends)
+            inside = (theta >= low) & (theta <= high)
             value = value.where(inside.all(-1), -torch.inf)
         return value.cpu().double().numpy()
 
@@ -160,9 +161,7 @@ class Target:
     @cached_property
     def to_support(self) -> ToSupport:
         """The bijector of the unconstrained space onto the range of x."""
-        return ToSupport(
-            [coordinate_bijector(self.problem, **given) for given in coordinates_of(self.problem)]
-        )
+        return ToSupport(coordinate_bijectors(self.problem, coordinates_of(self.problem)))
 
     def cases(
         self, n: int, *, uniform: int, generator: torch.Generator
@@ -279,8 +278,4 @@ TARGETS: dict[str, type[Target]] = {"q1_plus": Target, "q1_minus": MinusTarget, 
 def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:
     if variable is None:
         return torch.empty(n, 0, device=generator.device)
-    low, high = variable.typical_range
-    uniform = torch.rand(
-        (n, variable.dim), dtype=torch.float32, generator=generator, device=generator.device
-    )
-    return variable.nearest(low + (high - low) * uniform)
+    return variable.nearest(variable.uniform(n, generator, typical=True))

@@ -33,7 +33,7 @@ def prepare(problems: Sequence[str] = ()) -> list[str]:
     Looks once at every problem: the first look takes up to five seconds.
 
     Arguments:
-        problems: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
+        problems: FILE.py, FILE.py:NAME or FILE.py=FOLDER, each.
     """
     wrong = []
     for text in problems:

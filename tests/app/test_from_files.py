@@ -19,7 +19,7 @@ from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
-from own_problems import SQUARE, write
+from own_problems import SQUARE, WRITTEN_OUT, write
 from typer.testing import CliRunner
 
 import amci_core as amci
@@ -40,30 +40,33 @@ def fresh(monkeypatch):
     monkeypatch.setenv(FILES, "")
 
 
-def template(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
-    """What `amci new` writes, changed."""
+def template(folder: Path, name: str) -> Path:
+    """What `amci new` writes."""
     path = folder / f"{name}.py"
     assert CliRunner().invoke(cli, ["new", str(path)]).exit_code == 0
-    text = path.read_text()
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    path.write_text(text)
+    return path
+
+
+def written_out(folder: Path, name: str, old: str, new: str) -> Path:
+    """A problem with all of its methods, changed."""
+    path, text = folder / f"{name}.py", WRITTEN_OUT.format(kind=name.capitalize(), name=name)
+    assert old in text
+    path.write_text(text.replace(old, new))
     return path
 
 
 @pytest.mark.parametrize("text", ["", "mine", "mine.txt", "mine.py=", "mine.py:Mine Two"])
 def test_what_is_no_file_is_refused(text):
-    with pytest.raises(ValueError, match=r"expected FILE\.py, FILE\.py:Class or FILE\.py=FOLDER"):
+    with pytest.raises(ValueError, match=r"expected FILE\.py, FILE\.py:NAME or FILE\.py=FOLDER"):
         load_file(text)
 
 
 def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsys):
     good = template(tmp_path, "good")
-    wrong = template(tmp_path, "wrong", (".to(x.dtype).squeeze(-1)", ""))
+    wrong = written_out(tmp_path, "wrong", ".to(x.dtype).squeeze(-1)", "")
     broken = tmp_path / "broken.py"
     broken.write_text("def f(:\n")
-    warned = template(tmp_path, "warned", (", typical_range=(-4.0, 4.0)", ""))
+    warned = written_out(tmp_path, "warned", ", typical_range=(-4.0, 4.0)", "")
     double = tmp_path / "double.py"
     double.write_text(good.read_text())
     serve_files([*map(str, (good, wrong, broken, warned, double)), f"{good}=nowhere", "x"])

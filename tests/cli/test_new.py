@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from own_problems import WRITTEN_OUT
 
 import amci_core as amci
 from amci_core.cli import main
@@ -28,11 +29,8 @@ def run(capsys, tmp_path, monkeypatch):
 def test_what_new_writes_is_right_and_estimates(run, tmp_path):
     code, out, _ = run("new my_problem.py")
     assert code == 0
-    assert (
-        out
-        == "my_problem.py has the problem MyProblem. Change it, then: amci check my_problem.py\n"
-    )
-    assert 25 <= len((tmp_path / "my_problem.py").read_text().splitlines()) <= 40
+    assert out == "my_problem.py has a problem. Change it, then: amci check my_problem.py\n"
+    assert len((tmp_path / "my_problem.py").read_text().splitlines()) <= 15
     assert run("check my_problem.py") == (0, "my-problem: no mistake found\n", "")
 
     problem = amci.load_problem(tmp_path / "my_problem.py")
@@ -44,7 +42,7 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path):
 
     # The same from the command line, with the proposals in a folder.
     amci.save_proposals(tmp_path / "made", proposals)
-    words = "my_problem.py:MyProblem --folder made --format json"
+    words = "my_problem.py:PROBLEM --folder made --format json"
     code, out, err = run(f"estimate {words} --y 1 --theta 1 --draws 2000")
     assert (code, err) == (0, "")
     assert json.loads(out)["value"] == e.value
@@ -68,8 +66,7 @@ def test_new_overwrites_nothing(run, tmp_path):
 
 
 def test_check_has_three_exit_codes(run, tmp_path):
-    run("new mine.py")
-    text = (tmp_path / "mine.py").read_text()
+    text = WRITTEN_OUT.format(kind="Mine", name="mine")
     wrong = tmp_path / "wrong.py"
     wrong.write_text(text.replace("0.5 * torch", "0.7 * torch"))
     code, out, err = run("check wrong.py:Mine")

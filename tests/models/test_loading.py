@@ -4,11 +4,13 @@ import pickle
 import re
 
 import pytest
+from own_problems import WRITTEN_OUT
 
 import amci_core as amci
 from amci_core.cli.new import TEMPLATE
 
-ONE = TEMPLATE.format(kind="One", name="one")
+ONE = WRITTEN_OUT.format(kind="One", name="one")
+MADE = TEMPLATE.format(name="made")
 BASE = """
 from amci_core.models import Problem
 
@@ -44,12 +46,28 @@ def test_a_file_may_import_its_neighbour_and_a_class_from_there_can_be_named(tmp
     write(tmp_path, ONE, "neighbour_of_mine.py")
     path = write(tmp_path, "from neighbour_of_mine import One\n")
     assert amci.load_problem(f"{path}:One").name == "one"
-    with pytest.raises(ValueError, match=r"expected one subclass of .* defines none$"):
+    with pytest.raises(ValueError, match=r"expected one, made by .* defines none$"):
         amci.load_problem(path)
 
 
-def test_what_a_file_defines_can_be_pickled(tmp_path):
-    problem = amci.load_problem(write(tmp_path, ONE))
+def test_a_problem_that_a_file_makes_is_found_by_its_name_or_alone(tmp_path):
+    path = write(tmp_path, MADE)
+    for file in (path, f"{path}:PROBLEM"):
+        assert amci.load_problem(file).name == "made"
+    # Another name of the same one is no other, nor is one from elsewhere beside a class.
+    write(tmp_path, MADE + "\nAGAIN = PROBLEM\n")
+    assert amci.load_problem(path).name == "made"
+    write(tmp_path, ONE + "\nimport amci_core as amci\nTAIL = amci.problem('tail-1d')\n")
+    assert amci.load_problem(path).name == "one"
+    assert amci.load_problem(f"{path}:TAIL").name == "tail-1d"
+    write(tmp_path, MADE + "\nTAIL = amci.problem('tail-1d')\n")
+    with pytest.raises(ValueError, match=r"defines PROBLEM, TAIL; name one, as .*:PROBLEM$"):
+        amci.load_problem(path)
+
+
+@pytest.mark.parametrize("text", [ONE, MADE])
+def test_what_a_file_defines_can_be_pickled(text, tmp_path):
+    problem = amci.load_problem(write(tmp_path, text))
     assert pickle.loads(pickle.dumps(problem)).truth(1.0, 2.0) == problem.truth(1.0, 2.0)
 
 
@@ -61,10 +79,10 @@ def test_what_a_file_defines_can_be_pickled(tmp_path):
         ("x = 1\n\ny = 1 / 0\n", "", "problem: .* raised ZeroDivisionError in line 3: division"),
         ("raise SystemExit(3)\n", "", "problem: .* raised SystemExit in line 1: 3"),
         ("import no_such_thing\n", "", "problem: .* raised ModuleNotFoundError in line 1: No mod"),
-        ("x = 1\n", "", "problem: expected one subclass of .* defines none"),
+        ("x = 1\n", "", "problem: expected one, made by .* defines none"),
         (BASE, "", r"problem: Base in .* lacks f, log_prior, sample_prior"),
         (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two; name one, as .*:One"),
-        (ONE, ":Tow", r"problem: .* no subclass of Problem called 'Tow'; it defines One"),
+        (ONE, ":Tow", r"problem: .* no problem called 'Tow'; it defines One"),
         (
             ONE + "\n    def __init__(self):\n        raise KeyError('a')\n",
             "",
@@ -81,6 +99,6 @@ def test_what_is_wrong_with_a_file_is_said_in_a_line(text, name, message, tmp_pa
 
 @pytest.mark.parametrize("odd", ["tail-1d", "mine.txt", "mine.py:a b"])
 def test_what_names_no_file_is_refused(odd):
-    expected = f"problem: expected FILE.py or FILE.py:Class, got {odd!r}"
+    expected = f"problem: expected FILE.py or FILE.py:NAME, got {odd!r}"
     with pytest.raises(ValueError, match=re.escape(expected)):
         amci.load_problem(odd)

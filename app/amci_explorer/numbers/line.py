@@ -172,10 +172,11 @@ def _log_masses(problem: Problem, y: Tensor, theta: Tensor | None) -> dict[str, 
 def _first_points(problem: Problem, drawn: Array, bounds: list[float]) -> Array:
     low, centre, high = np.quantile(drawn, [0.25, 0.5, 0.75])
     spread = max(high - low, 1e-12)
-    ends = [*bounds, *(end for end in (problem.x.low, problem.x.high) if np.isfinite(end))]
+    lowest, highest = problem.x.ends[:, 0].tolist()
+    ends = [*bounds, *(end for end in (lowest, highest) if np.isfinite(end))]
     around = [end + side * (EDGE + spread * NEAR) for end in ends for side in (-1, 1)]
     x = np.concatenate([drawn, centre + spread * FAR, *around])
-    return np.unique(x[(x > problem.x.low) & (x < problem.x.high)])
+    return np.unique(x[(x > lowest) & (x < highest)])
 
 
 def _resolved(log_values: Callable[[Array], Array], x: Array) -> tuple[Array, Array, Array]:

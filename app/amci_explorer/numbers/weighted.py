@@ -90,7 +90,7 @@ class Weighted:
         x, rows = self.x[order, i], [self.weights(n)[order].cumsum() for n in self.wanted]
         rows = [row for row in rows if row[-1] > 0] or [np.linspace(0, 1, len(x))]
         ends = [np.interp([tail, 1 - tail], row, x) for row in rows]
-        low, high = outward(float(np.min(ends)), float(np.max(ends)), problem)
+        low, high = outward(float(np.min(ends)), float(np.max(ends)), problem, i)
         # At an end of the range itself a density may be infinite.
         margin = tail * (high - low)
         even = np.linspace(low + margin, high - margin, 257)
@@ -170,13 +170,14 @@ def densest(x: Array, density: Array, mass: float) -> tuple[float, float]:
     return float(low[shortest]), float(high[shortest])
 
 
-def outward(low: float, high: float, problem: Problem) -> tuple[float, float]:
+def outward(low: float, high: float, problem: Problem, i: int = 0) -> tuple[float, float]:
     """Rounder ends beyond these within x's range, so that an axis rests while a density moves."""
     low, high = low - ROOM * (high - low), high + ROOM * (high - low)
     width = max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-300)
     step = 2.0 ** (math.ceil(math.log2(width)) - 2)
     low, high = step * math.floor(low / step), step * math.ceil(high / step)
-    return max(low, problem.x.low), min(high, problem.x.high)
+    lowest, highest = problem.x.ends[:, i].tolist()
+    return max(low, lowest), min(high, highest)
 
 
 def ends_of_f(problem: Problem, theta: Tensor | None, i: int = 0) -> list[float]:

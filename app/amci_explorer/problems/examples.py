@@ -21,7 +21,7 @@ def examples(problem: Problem) -> Mapping[str, str]:
     width = max(upper - lower, 1e-9)
     theta, scale = problem.theta, _short(width)
     # Whether theta is a place among the values of x.
-    alike = theta is not None and low < sum(theta.typical_range) / 2 < high
+    alike = theta is not None and bool(low < theta.typical.mean(0)[0] < high)
     if theta is not None and alike and theta.dim == x.shape[-1] > 1:
         return {
             "a tail": "all(x > theta)",

@@ -17,12 +17,15 @@ __all__ = [
     "where_f_is",
 ]
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from amci_core.models import Problem, Variable
 from amci_explorer.problems import registry
@@ -109,7 +112,9 @@ def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:
     """What controls for a variable are called: one name where its coordinates are alike."""
-    return LABELS.get(_model(problem), {}).get(variable.name, (variable.name,))
+    name, alike = variable.name, (variable.typical == variable.typical[:, :1]).all()
+    own = (name,) if alike else tuple(f"{name}{subscript(i + 1)}" for i in range(variable.dim))
+    return LABELS.get(_model(problem), {}).get(name, own)
 
 
 def handle_label(label: str, variable: Variable) -> str:
@@ -117,10 +122,15 @@ def handle_label(label: str, variable: Variable) -> str:
     return f"{label}, {variable.unit}" if variable.unit else label
 
 
-def digits_of(variable: Variable) -> int:
-    """Digits after the point that a variable is moved by: none of counts or over a wide range."""
-    low, high = variable.typical_range
-    return 0 if variable.all_whole or high - low > WIDE else 2
+def digits_of(variable: Variable, i: int = 0) -> int:
+    """Digits after the point that the i-th coordinate of a variable is moved by.
+
+    None of counts or over a wide range, and two or more, for a hundredth of a narrow one.
+    """
+    low, high = variable.typical[:, i]
+    if np.broadcast_to(variable.whole or False, variable.dim)[i] or high - low > WIDE:
+        return 0
+    return max(2, 2 - math.floor(math.log10(high - low)))
 
 
 def coordinate_names(problem: Problem) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ __all__ = [
     "warnings",
 ]
 
-import math
 import os
 import re
 import sys
@@ -45,6 +44,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
+
+import numpy as np
 
 import amci_core as amci
 from amci_core.estimators.draws import TERMS
@@ -113,7 +114,7 @@ def hand_in(problem: Problem, *proposals: Proposals) -> None:
     for made in proposals:
         _check_problem(made, problem.name)
     for each in (problem.y, problem.theta):
-        if each is not None and not all(map(math.isfinite, each.typical_range)):
+        if each is not None and not np.isfinite(each.typical).all():
             raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
     problem.typical_case()
     optimal = [ORACLE] if "q1_plus" in (problem.optimal_proposals() or {}) else []
@@ -126,7 +127,7 @@ def load_file(text: str) -> Problem:
     """The problem of a file.
 
     Arguments:
-        text: FILE.py, FILE.py:Class or FILE.py=FOLDER.
+        text: FILE.py, FILE.py:NAME or FILE.py=FOLDER.
 
     Raises:
         ValueError: the text is of another form, there is no such folder, or see
@@ -148,7 +149,7 @@ def serve_files(texts: Sequence[str] = ()) -> None:
     The good ones then stand in the environment, where workers that are started later find them.
 
     Arguments:
-        texts: FILE.py, FILE.py:Class or FILE.py=FOLDER, each.
+        texts: FILE.py, FILE.py:NAME or FILE.py=FOLDER, each.
     """
     for text in (*_named(os.environ.get(FILES, "")), *texts):
         for line in _read(text, check=True):
@@ -233,7 +234,7 @@ def proposals(name: str, variant: str | None = None, revision: int = 0) -> Propo
 
 
 def command_name(name: str) -> str:
-    """The problem, without another f, as the command line names it: FILE.py:Class if it is own.
+    """The problem, without another f, as the command line names it: FILE.py:NAME if it is own.
 
     Raises:
         ValueError: it is from no file.
@@ -338,7 +339,7 @@ def _source(text: str) -> tuple[str, str | None]:
     match = NAMED.fullmatch(text.strip())
     if match is None:
         raise ValueError(
-            f"problem: expected FILE.py, FILE.py:Class or FILE.py=FOLDER, got {text!r}"
+            f"problem: expected FILE.py, FILE.py:NAME or FILE.py=FOLDER, got {text!r}"
         )
     folder = match["folder"]
     return os.path.abspath(match["file"]), folder and os.path.abspath(folder)

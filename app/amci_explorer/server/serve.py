@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     add("origin", "other names of the page, with commas between", type=names, default=[])
     add("proxy", "a proxy names the address of every visitor", action="store_true")
     add("frames", "sites that may show the page in a frame, with spaces between; default: all")
-    own = "FILE.py, FILE.py:Class or FILE.py=FOLDER with its proposals; may be repeated"
+    own = "FILE.py, FILE.py:NAME or FILE.py=FOLDER with its proposals; may be repeated"
     add("problem", own, action="append", default=[])
     add("tour", "FILE.toml, a tour of your own; docs/how-to.md has the format")
     return parser

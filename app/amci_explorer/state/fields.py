@@ -208,9 +208,9 @@ class Coordinates(Field):
             expected = "a number" if variable.dim == 1 else f"{variable.dim} numbers"
             raise ValueError(f"expected {expected}, got {len(parts)}")
         values, refused = [], ""
-        for part in parts:
+        for part, ends in zip(parts, variable.typical.T.tolist(), strict=True):
             try:
-                values.append(number(part, *variable.typical_range))
+                values.append(number(part, *ends))
             except OutOfBounds as error:
                 values.append(error.nearest)
                 refused = str(error)

@@ -117,8 +117,8 @@ def problem_facts(name: str) -> dict[str, Any]:
         {
             "variable": variable.name,
             "label": variable_labels(problem, variable)[0],
-            "low": variable.typical_range[0],
-            "high": variable.typical_range[1],
+            "low": variable.typical[0, 0],
+            "high": variable.typical[1, 0],
             "step": 10.0 ** -digits_of(variable),
         }
         for variable in (problem.y, problem.theta)

@@ -111,8 +111,8 @@ class MapCard(Card):
         for name, value in zip(self._along, (across, upwards), strict=True):
             for variable, i in _moved(problem, name):
                 moved = getattr(problem, variable)
-                low, high = moved.typical_range
-                point[variable][i] = min(max(round(value, digits_of(moved)), low), high)
+                low, high = moved.typical[:, i].tolist()
+                point[variable][i] = min(max(round(value, digits_of(moved, i)), low), high)
         state.move(**{name: value for name, value in point.items() if value})
 
     @property

@@ -176,7 +176,9 @@ class CaseControls:
             now: Any = enumerate(getattr(state, name))
             state.move(**{name: [float(value) if i in moved else v for i, v in now]})  # type: ignore[arg-type]
 
-        (low, high), digits = variable.typical_range, digits_of(variable)
+        # Coordinates that move together have one range.
+        low, high = variable.typical[:, moved[0]].tolist()
+        digits = digits_of(variable, moved[0])
         return self._slider(
             at,
             move,

@@ -177,7 +177,7 @@ class DensityPanel:
         there = self._found.threshold
         handle.disabled = there is None or len(at) != 1 or not math.isclose(there, at[0])
         if theta is not None and not handle.disabled:
-            (start, end), digits = theta.typical_range, digits_of(theta)
+            (start, end), digits = theta.typical[:, 0].tolist(), digits_of(theta)
             looks = {"start": start, "end": end, "step": 10.0**-digits, "digits": digits}
             handle.param.update(value=at[0], **looks)
 

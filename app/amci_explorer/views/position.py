@@ -128,7 +128,8 @@ def _map(problem: Problem) -> dict[str, Any]:
     ends, shares = [], []
     for axis in _axes(problem):
         points = axis.of(y if axis.variable == "y" else theta)
-        low, high = map(float, getattr(problem, axis.variable).typical_range)
+        variable = getattr(problem, axis.variable)
+        low, high = variable.typical[:, list(axis.coordinates)].mean(-1).tolist()
         if not math.isfinite(high - low):
             # A range without an end is shown as far as most draws reach.
             low, high = np.quantile(points, [0.01, 0.99]).tolist()
