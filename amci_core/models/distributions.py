@@ -22,7 +22,7 @@ from torch.distributions import (
     TransformedDistribution,
 )
 from torch.distributions.constraints import Constraint, boolean, real
-from torch.distributions.transforms import Transform
+from torch.distributions.transforms import Transform, _InverseTransform
 
 from amci_core.models.base import GLOBAL, Density, Problem, Variable, raised
 from amci_core.models.defensive import DefensiveDensity
@@ -340,7 +340,7 @@ def _copied(value: Any, **to: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_copied(part, **to) for part in value)
     # The inverse of a transform knows nothing but it.
-    if isinstance(value, Transform) and isinstance(vars(value).get("_inv"), Transform):
+    if isinstance(value, _InverseTransform):
         return _copied(value.inv, **to).inv
     if not isinstance(value, Distribution | Transform):
         return value

@@ -65,7 +65,7 @@ def test_a_model_in_five_lines_knows_what_follows(f):
     assert -low == pytest.approx(3.5, abs=0.25)
     assert high == pytest.approx(3.5, abs=0.25)
     assert (problem.f_range, problem.nonnegative) == ((0.0, 1.0), True)
-    assert amci.check(problem).findings == ()
+    assert amci.check(problem, seconds=0.3).findings == ()
     y, theta = np.array([[1.0], [-2.0], [0.0]]), np.array([[2.0], [0.5], [4.0]])
     np.testing.assert_allclose(problem.truth(y, theta), tail(y, theta)[:, 0], rtol=1e-7)
     # log E2 = log N(1; 0, 1.25)
@@ -81,9 +81,10 @@ def test_copies_and_pickles_are_the_same_problem():
         assert np.array_equal(one[0], two[0])
 
 
+@pytest.mark.slow
 def test_proposals_for_a_model_are_saved_and_loaded(tmp_path):
     problem = exceeds(name="saved")
-    proposals = amci.learn(problem, steps=2, folder=tmp_path / "made", progress=False)
+    proposals = amci.learn(problem, steps=1, folder=tmp_path / "made", progress=False)
     again = amci.load_proposals(exceeds(name="saved"), folder=tmp_path / "made")
     one, other = (
         amci.estimate(exceeds(name="saved"), q, 1.0, 2.0, draws=100) for q in (proposals, again)
@@ -118,18 +119,19 @@ PRIORS = {
 @pytest.mark.parametrize("name", PRIORS)
 def test_any_density_of_torch_is_a_prior(name):
     prior, known, ends = PRIORS[name]
-    problem = amci.model(prior=prior, f=lambda x: x > 0)
+    middle = float(prior.sample((101,)).median())
+    problem = amci.model(prior=prior, f=lambda x: x > middle)
     assert (problem.x.low, problem.x.high) == ends
-    assert amci.check(problem).errors == ()
+    assert amci.check(problem, seconds=0.3).errors == ()
     assert problem.f_range == (0.0, 1.0)
     inside = problem.sample_prior(50, torch.Generator().manual_seed(0))
     outside = torch.tensor([[ends[0] - 1.0], [ends[1] + 1.0]])
-    outside = outside[outside[:, 0].isfinite()].double()
-    assert (problem.log_prior(outside) == -INF).all()
+    for x in outside[outside[:, 0].isfinite()].double():
+        assert problem.log_prior(x) == -INF
     if known is not None:
         expected = known.logpdf(inside[:, 0].numpy())
         np.testing.assert_allclose(problem.log_prior(inside), expected, rtol=1e-6, atol=1e-6)
-        assert float(problem.truth()) == pytest.approx(known.sf(0.0), abs=1e-8)
+        assert float(problem.truth()) == pytest.approx(known.sf(middle), abs=2e-6)
 
 
 def test_independent_ones_side_by_side_have_their_own_supports():
@@ -145,7 +147,7 @@ def test_independent_ones_side_by_side_have_their_own_supports():
     assert problem.x.low == (-INF, 0.0, 0.0, -INF, -INF)
     assert problem.x.high == (INF, INF, 1.0, INF, INF)
     assert not problem.nonnegative
-    assert amci.check(problem).findings == ()
+    assert amci.check(problem, seconds=0.3).findings == ()
     x = problem.sample_prior(5, torch.Generator().manual_seed(0))
     expected = (
         stats.norm.logpdf(x[:, 0], 0, 1e6)
@@ -180,7 +182,7 @@ def test_counts_are_asked_for_alone_with_torch_s_validation_on(name):
     )
     assert (problem.y.low, problem.y.high) == (0.0, most)
     assert problem.y.all_whole
-    assert amci.check(problem).findings == ()
+    assert amci.check(problem, seconds=0.3).findings == ()
     assert np.all(problem.cases(20, seed=0)[0] % 1 == 0)
     with pytest.raises(ValueError, match=r"^y: expected whole numbers, got 0\.5$"):
         problem.truth(0.5, 0.5)
@@ -212,7 +214,7 @@ def test_counts_and_numbers_may_be_observed_together():
     )
     assert problem.y.whole == (True, False)
     assert problem.nonnegative
-    assert amci.check(problem).findings == ()
+    assert amci.check(problem, seconds=0.3).findings == ()
 
     def joint(x):
         return stats.gamma.pdf(x, 3) * stats.poisson.pmf(2, x) * stats.norm.pdf(2.5, x)
@@ -227,7 +229,7 @@ def test_a_likelihood_whose_support_depends_on_x_is_zero_outside():
         prior=Gamma(3.0, 1.0), likelihood=lambda x: Uniform(torch.zeros_like(x), x), f=lambda x: x
     )
     assert (problem.y.low, problem.y.high) == (0.0, INF)
-    assert amci.check(problem).errors == ()
+    assert amci.check(problem, seconds=0.3).errors == ()
     y = 1.5
     assert float(problem.truth(y)) == pytest.approx((y * y + 2 * y + 2) / (y + 1), rel=1e-6)
 
@@ -254,7 +256,7 @@ def test_vectors_reach_functions_with_their_last_axis():
         theta=Normal(torch.zeros(2), 2.0),
     )
     assert (problem.x.dim, problem.y.dim, problem.theta.dim) == (2, 3, 2)
-    assert amci.check(problem).findings == ()
+    assert amci.check(problem, seconds=0.3).findings == ()
     y, theta = np.array([1.0, -0.5, 0.3]), np.array([0.5, 1.0])
     A = matrix.numpy()
     covariance = np.linalg.inv(np.eye(2) + A.T @ A)
