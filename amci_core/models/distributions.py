@@ -37,6 +37,8 @@ Target = Callable[[Tensor, Tensor | None], Tensor]
 DRAWS, BEYOND = 10_000, 0.001
 # An end of the support that is as near as this share of its width ends the typical range.
 NEAR = 0.02
+# Coordinates whose typical ranges differ by less than this share of their width have one.
+ALIKE = 0.2
 # Cases, and draws of each, at which the sign of f is tried in the tails.
 CASES, OF_EACH = 64, 128
 LINE = (-math.inf, math.inf)
@@ -431,8 +433,10 @@ def _with_typical_range(variable: Variable, draws: Tensor) -> Variable:
         begin = low if lower - low < NEAR * width else round(below * 10.0**-digits, digits)
         end = high if high - upper < NEAR * width else round(above * 10.0**-digits, digits)
         typical.append((begin, end if end > begin else begin + width))
-    lower_ends, upper_ends = zip(*typical, strict=True)
-    return replace(variable, typical_range=(lower_ends, upper_ends))
+    begins, ends = np.array(typical).T
+    if max(np.ptp(begins), np.ptp(ends)) < ALIKE * (ends - begins).min():
+        begins, ends = np.full_like(begins, begins.min()), np.full_like(ends, ends.max())
+    return replace(variable, typical_range=(tuple(begins.tolist()), tuple(ends.tolist())))
 
 
 @contextmanager

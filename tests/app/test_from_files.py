@@ -288,3 +288,47 @@ def test_counts_are_moved_one_by_one(fresh, tmp_path):
         with pytest.raises(OutOfBounds, match=f"expected whole numbers, got '{asked}'") as refused:
             FIELDS["y"].read(state.problem, asked)
         assert refused.value.nearest == (taken,)
+
+
+MIXED = """
+import torch
+from torch.distributions import Gamma, Normal, Poisson
+
+import amci_core as amci
+
+PROBLEM = amci.model(
+    name="mixed",
+    prior=[Normal(0.0, 1e6), Gamma(2.0, 1e3)],
+    likelihood=lambda x: [
+        Normal(x[..., 0], 1e6), Poisson(2e3 * x[..., 1]), Normal(x[..., 1], 1e-3)
+    ],
+    f=lambda x, theta: x[..., 0] > theta,
+    theta=Normal(0.0, 1e6),
+)
+"""
+
+
+def test_each_coordinate_of_a_model_is_moved_over_its_own_range(fresh, tmp_path):
+    file = tmp_path / "mixed.py"
+    file.write_text(MIXED)
+    serve_files([str(file)])
+    assert troubles() == []
+    state = State(problem="mixed")
+    large, count, small, theta = CaseControls(state).single
+    assert [each.label for each in (large, count, small)] == ["y₁", "y₂", "y₃"]
+    assert (count.start, count.step) == (0.0, 1.0)
+    assert 4e6 < large.end < 5e6
+    assert large.step == 1.0
+    assert 0.003 < small.end < 0.02
+    # at least a hundred steps
+    assert small.end - small.start > 100 * small.step
+    before = state.y
+    small.value = 0.00125
+    assert state.y == (*before[:2], 0.00125)
+    count.value = 3.0
+    assert state.y == (before[0], 3.0, 0.00125)
+    with pytest.raises(OutOfBounds, match="expected whole numbers"):
+        FIELDS["y"].read(state.problem, [before[0], 3.7, 0.00125])
+    # coordinates of unlike ranges cannot be moved as one
+    assert list(FIELDS["across"].options(state.problem)) == ["y[0]", "y[1]", "y[2]", "theta"]
+    assert theta.end > 2e6
