@@ -31,7 +31,7 @@ writes this page.
 # A heading, and what stands below it: names by where they are imported from.
 GROUPS = {
     "Problems": {
-        "amci": ("problems", "problem", "load_problem", "with_target", "check"),
+        "amci": ("problems", "problem", "model", "load_problem", "with_target", "check"),
         "amci_core.target": ("fallback_proposals",),
         "amci_core.checking": ("Checked", "Finding"),
         "amci_core.models": ("Problem", "LineProblem", "Variable", "DefensiveDensity"),

@@ -25,7 +25,7 @@ def is_file_name(text: str) -> bool:
     """Whether a text names a Python file, as FILE.py or FILE.py:NAME, and not a problem.
 
     Example:
-        >>> is_file_name("my_problem.py:Mine"), is_file_name("tail-1d")
+        >>> is_file_name("my_problem.py:MINE"), is_file_name("tail-1d")
         (True, False)
     """
     return FILE.fullmatch(text) is not None

@@ -3,7 +3,7 @@ r"""The problems on the page and their proposals: shipped, from files, and with 
 The server and its workers read the same files, which the environment names:
 
     my_problem.py                  the one problem that is ready in it
-    my_problem.py:Mine             that class
+    my_problem.py:MINE             the one of that name
     my_problem.py=made             with the proposals in the folder `made`
 
 Without a folder's name, that beside the file with the file's own name is looked at: `my_problem`.
