@@ -396,6 +396,10 @@ class Problem(ABC):
         """The set outside which f_plus(.; theta) is zero; by default the prior's support."""
         return self.support
 
+    def support_minus(self, theta: Tensor | None) -> Constraint:
+        """The set outside which f_minus(.; theta) is zero; by default the prior's support."""
+        return self.support
+
     @property
     def coordinate_transforms(self) -> Mapping[str, Transform]:
         """Maps of the line onto the range of a coordinate of x, by the name flows know them by."""
@@ -767,6 +771,12 @@ class _Negated(DerivedProblem):
 
     def with_negated_f(self) -> Problem:
         return self.original
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return self.original.support_minus(theta)
+
+    def support_minus(self, theta: Tensor | None) -> Constraint:
+        return self.original.support_plus(theta)
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         log_mu, sign = self.original._log_truth(y, theta)

@@ -21,7 +21,7 @@ from torch.distributions import (
     MixtureSameFamily,
     TransformedDistribution,
 )
-from torch.distributions.constraints import Constraint, boolean, real
+from torch.distributions.constraints import Constraint, boolean, greater_than, less_than, real
 from torch.distributions.transforms import Transform, _InverseTransform
 
 from amci_core.models.base import GLOBAL, Density, Problem, Variable, raised
@@ -77,15 +77,15 @@ def model(
         name: What the problem is called by, in files of proposals too.
         description: What it asks, in a few sentences.
         support_plus: A function of theta (*, D_theta) that gives the set outside which f_plus is
-            zero, such as `torch.distributions.constraints.greater_than`; proposals then live on
-            it. By default it is not known.
+            zero, such as `lambda theta: constraints.greater_than(theta.log())` of torch;
+            proposals then live on it. A half-line that begins or ends at theta shows by itself.
 
     Raises:
         ValueError: an argument is of the wrong kind or shape, x is discrete, or a function raises.
 
     Warning:
         f counts as nonnegative if it is so at 10,000 draws of the prior and at draws of broader
-        densities.
+        densities, and as zero on one side of theta if it is so at 40,000 points.
 
     Example:
         >>> from torch.distributions import Normal, Uniform
@@ -116,6 +116,8 @@ class _Model(Problem):
     """A problem of distributions, see `model`."""
 
     nonnegative = False
+    # Where f_plus and f_minus lie, where theta ends them.
+    _beyond_theta: tuple[Any, Any] = (None, None)
 
     def __init__(self, **given: Any) -> None:
         self._given = given
@@ -148,6 +150,7 @@ class _Model(Problem):
             self._target = Expression(given["f"], dim=self.x.dim, theta_dim=dim)
         self._try_f(x)
         self.nonnegative = self.f_range == (0.0, 1.0) or nonnegative_at_draws(self, self.f)
+        self._beyond_theta = _side_of_theta(self, 1), _side_of_theta(self, -1)
         self.formula = _formula(given)
 
     def _try_f(self, x: Tensor) -> None:
@@ -226,7 +229,11 @@ class _Model(Problem):
         return x[..., :0] if self.y is None else self._law_of_y(x)[0].sample().to(x.dtype)
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
-        known: Callable[[Tensor | None], Constraint] | None = self._given["support_plus"]
+        known = self._given["support_plus"] or self._beyond_theta[0]
+        return self.support if known is None else known(theta)
+
+    def support_minus(self, theta: Tensor | None) -> Constraint:
+        known = self._beyond_theta[1]
         return self.support if known is None else known(theta)
 
     def __reduce__(self) -> Any:
@@ -511,6 +518,28 @@ def _negative_in_tails(problem: Problem, f: Target) -> bool:
     wide = None if theta is None else theta[:, None]
     draws = [density.draw(OF_EACH, generator)[0] for density in densities]
     return any(bool((f(x, wide) < 0).any()) for x in draws)
+
+
+def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] | None:
+    """`greater_than` or `less_than`, if sign f > 0 on that side of theta alone, at draws."""
+    if problem.theta is None or (problem.x.dim, problem.theta.dim) != (1, 1):
+        return None
+    generator = torch.Generator().manual_seed(2)
+    x, theta = problem.sample_prior(DRAWS, generator), problem.sample_theta(DRAWS, generator)
+    assert theta is not None
+    spread, end = x - x.mean(), torch.full_like(theta, math.inf)
+    beside = theta.nextafter(end), theta.nextafter(-end)
+    points = torch.stack([x, theta + spread, theta + 10 * spread, *beside])
+    low, high = points.new_tensor(problem.x.ends)
+    inside = ((points > low) & (points < high))[..., 0]
+    positive = sign * problem.f(points, theta) > 0
+    above = (points > theta)[..., 0]
+    # Where x has an end the half-line would lead beyond it.
+    if math.isinf(high) and (positive == above)[inside].all():
+        return greater_than
+    if math.isinf(low) and (positive != above)[inside].all():
+        return less_than
+    return None
 
 
 def _formula(given: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ from torch.distributions import (
     TransformedDistribution,
     Uniform,
 )
-from torch.distributions.constraints import greater_than
+from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import AffineTransform, ExpTransform
 
 import amci_core as amci
@@ -272,6 +272,37 @@ def test_without_observations_and_theta_it_is_a_plain_expectation():
     assert float(problem.truth()) == pytest.approx(1.0, abs=1e-9)
     signed = amci.with_target(problem, "x1 - 0.5")
     assert not signed.nonnegative
+
+
+@pytest.mark.parametrize(
+    ("f", "plus", "minus"),
+    [
+        (lambda x, theta: x > theta, greater_than, None),
+        (lambda x, theta: x <= theta, less_than, None),
+        ("max(x - theta, 0)", greater_than, None),
+        ("x - theta", greater_than, less_than),
+        (lambda x, theta: (x - theta).abs() < 1, None, None),
+        (lambda x, theta: x > theta + 1e-3, None, None),
+        (lambda x, theta: (x > theta) | (x < -theta - 3), None, None),
+    ],
+)
+def test_a_side_of_theta_on_which_f_is_zero_is_found(f, plus, minus):
+    problem = exceeds(f=f)
+    theta = torch.tensor([[1.0]])
+    ends = {greater_than: "lower_bound", less_than: "upper_bound"}
+    sides = [(problem.support_plus, plus)]
+    if not problem.nonnegative:
+        sides += [(problem.with_negated_f().support_plus, minus)]
+    for support, kind in sides:
+        if kind is None:
+            assert support(theta) is problem.support
+        else:
+            assert getattr(support(theta), ends[kind]) == theta
+
+
+def test_a_bounded_x_keeps_its_range():
+    share = amci.model(prior=Beta(2.0, 2.0), f=lambda x, t: x > t, theta=Uniform(0.0, 1.0))
+    assert share.support_plus(torch.tensor([[0.5]])).upper_bound == 1.0
 
 
 def test_where_f_lies_can_be_said():
