@@ -1,6 +1,7 @@
 """What README.md says is so: its code and commands run, its numbers are the recorded ones."""
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import norm
 
 from amci_core import problems
 from amci_core.cli import main
@@ -18,6 +20,7 @@ COMMANDS = [
     pytest.param(command, marks=pytest.mark.slow if command.startswith("figure") else ())
     for command in re.findall(r"^    amci (.*)$", README, re.MULTILINE)
 ]
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 RIVALS = {
     "q₂": "snis-q2",
     "q₁": "snis-q1",
@@ -29,9 +32,19 @@ PROBLEM_ROWS = re.findall(
 )
 
 
+@pytest.mark.slow
+def test_a_model_in_five_lines_leads_to_an_answer_that_can_be_trusted(capsys):
+    assert len(list(filter(None, EXAMPLES[0].splitlines()))) == 10
+    exec(compile(EXAMPLES[0], "README.md", "exec"), {})
+    said = capsys.readouterr().out
+    value, error = map(float, re.search(r"mu = (\S+), standard error (\S+)", said).groups())
+    assert "reliable" in said
+    # P(x > 2 | y = 1) under N(0.8, 0.2)
+    assert abs(value - norm.sf(2, 0.8, math.sqrt(0.2))) < 4 * error
+
+
 def test_the_python_example_runs(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
+    exec(compile(EXAMPLES[1], "README.md", "exec"), {})
     value, error, *_, truth = map(float, re.findall(r"[\d.]+e-\d+", capsys.readouterr().out)[:5])
     assert abs(value - truth) < 4 * error
 

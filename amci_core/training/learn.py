@@ -272,6 +272,9 @@ def learn(
 ) -> Proposals:
     """Trains proposals for a problem, registered or not; see `stream_learning` for how.
 
+    Meanwhile torch has one thread: its networks are small, and where cores are busy more threads
+    wait for one another.
+
     Arguments:
         problem: The problem.
         minutes: Time for everything together, on one core; by default 5.
@@ -296,6 +299,8 @@ def learn(
     """
     best: Proposals | None = None
     report = progress if callable(progress) else None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     with Display(False if report else progress) as display:  # type: ignore[arg-type]
         try:
             for here, newest in stream_learning(
@@ -314,6 +319,8 @@ def learn(
             if best is None:
                 raise
             display.say("interrupted: these are the best so far")
+        finally:
+            torch.set_num_threads(threads)
     assert best is not None  # a stream has an item at least
     return best
 
