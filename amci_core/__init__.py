@@ -20,6 +20,7 @@ __all__ = [
     "diagnose",
     "error_curves",
     "estimate",
+    "estimate_several",
     "estimate_to",
     "evaluate",
     "learn",
@@ -33,6 +34,7 @@ __all__ = [
     "reference_value",
     "reuse_errors",
     "save_proposals",
+    "several",
     "split_draws",
     "stream_amortization_map",
     "stream_error_curves",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from amci_core.estimation import (
         diagnose,
         estimate,
+        estimate_several,
         estimate_to,
         pilot_moments,
     )
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
         stream_error_curves,
         stream_reuse_errors,
     )
-    from amci_core.models import load_problem, model, problem, problems
+    from amci_core.models import load_problem, model, problem, problems, several
     from amci_core.proposals import load_history, load_proposals, save_proposals
     from amci_core.reference import reference_value
     from amci_core.target import with_target
@@ -79,9 +82,9 @@ _HOMES = {
         "stream_error_curves",
         "stream_reuse_errors",
     ),
-    "estimation": ("diagnose", "estimate", "estimate_to", "pilot_moments"),
+    "estimation": ("diagnose", "estimate", "estimate_several", "estimate_to", "pilot_moments"),
     "estimators": ("split_draws", "tables"),
-    "models": ("load_problem", "model", "problem", "problems"),
+    "models": ("load_problem", "model", "problem", "problems", "several"),
     "proposals": ("load_proposals", "load_history", "save_proposals"),
     "target": ("with_target",),
     "reference": ("reference_value",),

@@ -31,7 +31,15 @@ writes this page.
 # A heading, and what stands below it: names by where they are imported from.
 GROUPS = {
     "Problems": {
-        "amci": ("problems", "problem", "model", "load_problem", "with_target", "check"),
+        "amci": (
+            "problems",
+            "problem",
+            "model",
+            "several",
+            "load_problem",
+            "with_target",
+            "check",
+        ),
         "amci_core.target": ("fallback_proposals",),
         "amci_core.checking": ("Checked", "Finding"),
         "amci_core.models": ("Problem", "LineProblem", "Variable", "DefensiveDensity"),
@@ -43,7 +51,7 @@ GROUPS = {
     "Training": {"amci": ("learn",), "amci_core.training": None},
     "Estimates": {
         "amci": (
-            *("estimate", "estimate_to", "pilot_moments"),
+            *("estimate", "estimate_several", "estimate_to", "pilot_moments"),
             *("split_draws", "reference_value", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),

@@ -316,5 +316,7 @@ def _misfits(control: Regression) -> dict[str, Array]:
             draws.count(k) * np.square(np.vecdot(share, of_k) / draws.n)
             for k, of_k in control.ratios.items()
         )
-        found[COMPONENTS[j]] = np.square(t) / np.maximum(2 * (np.maximum(V, 0) + t / 3), 1e-300)
+        # Beyond these are the proposals of other problems, see `estimate_several`.
+        name = COMPONENTS[j] if j < len(COMPONENTS) else "another problem's proposal"
+        found[name] = np.square(t) / np.maximum(2 * (np.maximum(V, 0) + t / 3), 1e-300)
     return found

@@ -6,9 +6,11 @@ __all__ = [
     "Estimate",
     "Precise",
     "Sampler",
+    "Several",
     "TableDiagnosis",
     "diagnose",
     "estimate",
+    "estimate_several",
     "estimate_to",
     "pilot_moments",
 ]
@@ -17,4 +19,5 @@ from amci_core.estimation.estimate import estimate, pilot_moments
 from amci_core.estimation.precision import estimate_to
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import Sampler
+from amci_core.estimation.several import Several, estimate_several
 from amci_core.estimation.table import TableDiagnosis, diagnose

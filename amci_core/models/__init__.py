@@ -11,6 +11,7 @@ __all__ = [
     "model",
     "problem",
     "problems",
+    "several",
 ]
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from functools import cache, partial
 from amci_core.models.base import Problem, Variable
 from amci_core.models.cancer import TumourTreatment
 from amci_core.models.defensive import DefensiveDensity
-from amci_core.models.distributions import model
+from amci_core.models.distributions import model, several
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.line import LineProblem
 from amci_core.models.loading import load_problem

@@ -2,7 +2,7 @@ r"""A problem made of torch's distributions: whatever follows from them is fille
 
 from __future__ import annotations
 
-__all__ = ["model", "nonnegative_at_draws"]
+__all__ = ["model", "nonnegative_at_draws", "several"]
 
 import copy
 import math
@@ -110,6 +110,48 @@ def model(
         description=description,
         support_plus=support_plus,
     )
+
+
+def several(
+    *, f: Callable[..., Tensor] | Sequence[Callable[..., Tensor] | str], **given: Any
+) -> list[Problem]:
+    """Problems that differ in f alone, for `amci_core.estimate_several`.
+
+    Arguments:
+        f: A function as for `model` whose values have a last axis of K, (*, K); or a list of K
+            functions or expressions.
+        given: The other arguments of `model`. The problems are called by the name and a number.
+
+    Raises:
+        ValueError: as `model`.
+
+    Example:
+        >>> from torch.distributions import Normal
+        >>> def powers(x):
+        ...     return torch.stack([x, x**2, x**3], -1)
+        >>> made = several(prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f=powers)
+        >>> [round(float(p.truth(y=3.0)), 6) for p in made]
+        [1.5, 2.75, 5.625]
+    """
+    name = given.pop("name", "model")
+    if not callable(f):
+        return [model(f=each, name=f"{name}-{k}", **given) for k, each in enumerate(f, 1)]
+    first = _Coordinate(f, 0)
+    made = [model(f=first, name=f"{name}-1", **given)]
+    others = range(1, first.size)
+    return made + [model(f=_Coordinate(f, k), name=f"{name}-{k + 1}", **given) for k in others]
+
+
+class _Coordinate:
+    """One coordinate of a function's values (*, K); K is its `size` once it has been called."""
+
+    def __init__(self, f: Callable[..., Tensor], k: int) -> None:
+        self.f, self.k, self.size = f, k, 0
+
+    def __call__(self, *arguments: Tensor) -> Tensor:
+        values = self.f(*arguments)
+        self.size = values.shape[-1]
+        return values[..., self.k]
 
 
 class _Model(Problem):

@@ -111,6 +111,7 @@ def stream_learning(
     folder: str | Path | None = None,
     resume: bool = False,
     choices: Choices | None = None,
+    q2: Proposals | None = None,
     say: Say = lambda message: None,
 ) -> Iterator[tuple[Progress, Proposals]]:
     """Trains proposals for a problem, registered or not, and yields them as they improve.
@@ -137,6 +138,8 @@ def stream_learning(
             nothing is written: `amci_core.save_proposals` does so later.
         resume: Whether to go on from the folder's checkpoint; with steps, to the same weights.
         choices: The form of the proposals; by default automatic.
+        q2: Proposals for a problem with the same p(x, y) and another f, whose q2 is taken instead
+            of training one.
         say: Called with messages on what is done.
 
     Yields:
@@ -174,6 +177,8 @@ def stream_learning(
             allowed=lambda m: 0 < m <= MAX_MINUTES,
         )
     check_seed(seed)
+    if q2 is not None and q2.q2 is None:
+        raise ValueError(f"q2: expected proposals with a q2, got those of {q2.problem}, without")
     choices = choices or Choices()
     if choices.family is not None and choices.family not in form_names(problem):
         known = ", ".join(form_names(problem))
@@ -191,7 +196,9 @@ def stream_learning(
         # The first optimizer of a process imports for seconds.
         OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
     names, state = terms_of(problem), checkpoint.state or {}
-    flows: dict[str, Trainable] = {}
+    if q2 is not None:
+        names = tuple(name for name in names if name != "q2")
+    flows: dict[str, Any] = {}
     configuration: dict[str, Any] = {"seed": seed, "steps": {}, "recipe": {}, "proposals": {}}
     for name in names:
         target = TARGETS[name](problem)
@@ -201,6 +208,10 @@ def stream_learning(
     if state:
         before, configuration = load_proposals(problem, folder=checkpoint.folder), state["card"]
         flows = {name: getattr(before, name) for name in names}
+    if q2 is not None:
+        flows["q2"] = q2.q2
+        of_q2 = q2.card.get("configuration", {}).get("proposals", {}).get("q2")
+        configuration["proposals"]["q2"] = of_q2
     failed: dict[str, str] = state.get("failed", {})
     left = names[names.index(state["name"]) :] if state else names
     run: _Run | None = None
@@ -268,6 +279,7 @@ def learn(
     folder: str | Path | None = None,
     resume: bool = False,
     choices: Choices | None = None,
+    q2: Proposals | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Proposals:
     """Trains proposals for a problem, registered or not; see `stream_learning` for how.
@@ -283,6 +295,8 @@ def learn(
         folder: Where the best so far is saved; None for nowhere.
         resume: Whether to go on from the folder's checkpoint.
         choices: The form of the proposals; by default automatic.
+        q2: Proposals for a problem with the same p(x, y) and another f, whose q2 is taken instead
+            of training one.
         progress: Whether to show progress bars, with the time left; None: only in a terminal or a
             notebook. Or a function, which is called with every report.
 
@@ -311,6 +325,7 @@ def learn(
                 folder=folder,
                 resume=resume,
                 choices=choices,
+                q2=q2,
                 say=display.say,
             ):
                 best = newest

@@ -35,6 +35,8 @@ from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import AffineTransform, ExpTransform
 
 import amci_core as amci
+from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.supports import coordinates_of
 
 INF = math.inf
 
@@ -349,3 +351,56 @@ def test_where_f_lies_can_be_said():
 def test_what_is_wrong_is_refused_in_a_sentence(changes, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         exceeds(**changes)
+
+
+UNLIKE = torch.tensor([1e6, 1e-3], dtype=torch.float64)
+
+
+def two(scale):
+    """x ~ N(0, s^2), y ~ N(x, s^2 / 4), f = 1 where x > theta: a product of two tails."""
+    return amci.model(
+        name="two",
+        prior=Normal(torch.zeros_like(scale), scale),
+        likelihood=lambda x: Normal(x, scale / 2),
+        f="all(x > theta)",
+        theta=Uniform(torch.zeros_like(scale), 2 * scale),
+    )
+
+
+def test_scales_of_a_million_and_a_thousandth_are_standardized_side_by_side():
+    alike, unlike = two(torch.ones_like(UNLIKE)), two(UNLIKE)
+    y, theta = (torch.from_numpy(part) for part in alike.cases(500, seed=0))
+    for problem in (alike, unlike):
+        assert amci.check(problem, seconds=0.3).findings == ()
+    one, other = (
+        Conditioner(p, out=1, hidden=[4], activation="silu").inputs(y * s, theta * s)
+        for p, s in ((alike, 1.0), (unlike, UNLIKE))
+    )
+    # up to the rounding of the ranges
+    torch.testing.assert_close(one, other, rtol=0.0, atol=0.05)
+    scales = [[c["scale"] for c in coordinates_of(p)] for p in (alike, unlike)]
+    np.testing.assert_allclose(scales[1], np.array(scales[0]) * UNLIKE.numpy(), rtol=1e-2)
+    s = UNLIKE.numpy()
+    found = amci.reference_value(unlike, [1.0, 0.5] * s, [1.0, 0.2] * s, draws=50_000)
+    expected = tail(np.array([1.0, 0.5]), np.array([1.0, 0.2])).prod()
+    assert abs(found.value - expected) < 5 * found.standard_error
+    assert found.standard_error < 1e-2 * expected
+
+
+@pytest.mark.slow
+def test_scales_of_a_million_and_a_thousandth_are_learnt_as_well_as_alike_ones():
+    cases = two(torch.ones_like(UNLIKE)).cases(12, seed=5)
+    truth = tail(*cases).prod(-1)
+    error = {}
+    for name, scale in (("alike", torch.ones_like(UNLIKE)), ("unlike", UNLIKE)):
+        problem = two(scale)
+        proposals = amci.learn(problem, steps=200, progress=False)
+        of_cases = []
+        for y, theta, mu in zip(*(part * scale.numpy() for part in cases), truth, strict=True):
+            found = [
+                amci.estimate(problem, proposals, y, theta, draws=1000, seed=i) for i in range(8)
+            ]
+            of_cases.append(np.mean([(e.value / mu - 1) ** 2 for e in found]))
+        error[name] = np.median(of_cases)
+    # Two trainings from different numbers differ by a factor of two or so.
+    assert error["unlike"] < 3 * error["alike"]

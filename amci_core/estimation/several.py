@@ -1,0 +1,229 @@
+r"""Several means under one posterior, from the same draws, with their covariance.
+
+K problems differ in f alone. Their proposals, one q2 and a q1 for each f, are the components of
+one sample, and each mean is estimated from all of it, by AMCI with control variates. A draw adds
+z_k to the error of mean k, so that
+
+    Cov(mu_j, mu_k) = sum over draws of n_c / (n_c - 1) z_j z_k,
+
+with n_c the number of draws of its component. Differences and ratios follow by the delta method.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Contrast", "Several", "estimate_several"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import t as student
+
+from amci_core._arguments import check_count, check_number
+from amci_core.estimation.estimate import evidence_of
+from amci_core.estimation.result import Estimate
+from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
+from amci_core.estimators.combine import Combined
+from amci_core.estimators.control_variates import Regressed, regress
+from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, Draws, defensive_draws
+from amci_core.estimators.uncertainty import bessel, effective_number
+from amci_core.flows import Proposals
+from amci_core.flows.proposals import check_proposals, draw_all
+from amci_core.models import Problem
+from amci_core.models.base import check_problem
+from amci_core.models.defensive import DefensiveDensity
+
+# Components of other problems are numbered from here, beyond those of a problem's own.
+OTHERS = 100
+
+
+@dataclass(frozen=True)
+class _Shared(Regressed):
+    """All draws at once, those of other problems' proposals among them."""
+
+    def combine(self) -> Combined:
+        return regress(self.draws).combined
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A function of several means: a difference or a ratio.
+
+    Arguments:
+        value: Its estimate, (*).
+        standard_error: By the delta method, (*).
+        determined_by: How many draws determine the error, (*).
+    """
+
+    value: Array
+    standard_error: Array
+    determined_by: Array
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """A central interval of that level by Student's t, lower and upper ends, each (*).
+
+        Raises:
+            ValueError: the level does not lie strictly between 0 and 1.
+        """
+        expected = "a number between 0 and 1"
+        level = check_number("level", level, expected, allowed=lambda v: 0 < v < 1)
+        freedom = np.maximum(np.nan_to_num(self.determined_by, nan=np.inf), 1.0)
+        reach = np.asarray(student.ppf((1 + level) / 2, freedom)) * self.standard_error
+        return self.value - reach, self.value + reach
+
+
+@dataclass(frozen=True)
+class Several:
+    """Estimates of K means for a batch (*) of cases, from the same draws.
+
+    Arguments:
+        estimates: That of each mean, with its interval and verdict.
+    """
+
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def value(self) -> Array:
+        """The means, (*, K), in units of their f."""
+        return np.stack([e.value for e in self.estimates], -1)
+
+    @cached_property
+    def _errors(self) -> Array:
+        """What each draw adds to the error of each mean, (*, K, n), in units of f."""
+        found = [e.prepared.draws for e in self.estimates]
+        errors = [regress(draws).errors for draws in found]
+        return np.stack([np.exp(e.log_unit)[..., None] * e.of_mu for e in errors], -2)
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return tuple(self.estimates[0].prepared.draws.counts.values())
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the estimates, (*, K, K)."""
+        z = self._errors
+        return np.asarray((z * bessel(self._counts)) @ z.swapaxes(-1, -2))
+
+    @property
+    def standard_error(self) -> Array:
+        """Of each mean, (*, K)."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+
+    def difference(self, i: int, j: int) -> Contrast:
+        """Mean i less mean j, counted from 0."""
+        z = self._errors
+        return self._contrast(self.value[..., i] - self.value[..., j], z[..., i, :] - z[..., j, :])
+
+    def ratio(self, i: int, j: int) -> Contrast:
+        """Mean i over mean j, counted from 0."""
+        z, below = self._errors, self.value[..., j]
+        value = self.value[..., i] / below
+        of_ratio = (z[..., i, :] - value[..., None] * z[..., j, :]) / below[..., None]
+        return self._contrast(value, of_ratio)
+
+    def _contrast(self, value: Array, z: Array) -> Contrast:
+        variance = np.vecdot(z * bessel(self._counts), z)
+        return Contrast(np.asarray(value), np.sqrt(variance), effective_number(np.square(z)))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{k}: {e}" for k, e in enumerate(self.estimates))
+
+
+@torch.inference_mode()
+def estimate_several(
+    problems: Sequence[Problem],
+    proposals: Sequence[Proposals],
+    y: Any = None,
+    theta: Any = None,
+    *,
+    draws: int = 512,
+    defensive: float = DEFENSIVE_SHARE,
+    seed: int = 0,
+) -> Several:
+    """Estimates E[f_k(x; theta)] under one p(x | y) for several f_k, from the same draws.
+
+    Arguments:
+        problems: K problems that differ in f alone, as `amci_core.several` makes them.
+        proposals: Proposals for each; the q2 of the first ones is that of all.
+        y: The observation, as for `estimate`.
+        theta: The parameters of all f.
+        draws: Total number of draws, shared evenly by q2 and all q1.
+        defensive: Share of all draws from the problems' defensive densities.
+        seed: Whole number >= 0; the same seed gives the same draws.
+
+    Raises:
+        ValueError: an argument is out of range or of a wrong shape, there are not as many
+            proposals as problems, or the problems differ in p(x, y).
+
+    Example:
+        >>> import amci_core as amci
+        >>> from torch.distributions import Normal
+        >>> powers = amci.several(
+        ...     prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f=["x", "x**2"]
+        ... )
+        >>> proposals = [amci.load_proposals(p, variant="defensive") for p in powers]
+        >>> found = amci.estimate_several(powers, proposals, y=3.0, draws=4000)
+        >>> variance = found.value[1] - found.value[0] ** 2
+        >>> bool(abs(variance - 0.5) < 0.1), found.covariance.shape
+        (True, (2, 2))
+    """
+    problems, proposals = list(map(check_problem, problems)), list(proposals)
+    if not problems or len(problems) != len(proposals):
+        raise ValueError(
+            f"proposals: expected those of each of {len(problems)} problems, one at least, got "
+            f"{len(proposals)}"
+        )
+    for problem, own in zip(problems, proposals, strict=True):
+        check_proposals(problem, own)
+    check_number("defensive", defensive, "a number from 0 to below 1", lambda s: 0 <= s < 1)
+    y, theta = problems[0].check(y, theta)
+    samplers = [Sampler(p, q, y, theta) for p, q in zip(problems, proposals, strict=True)]
+    densities: dict[Any, Any] = {
+        (k, j): density
+        for k, sampler in enumerate(samplers)
+        for j, density in sampler.densities.items()
+        if j != 2 or k == 0
+    }
+    each_defensive = -(-defensive_draws(draws, defensive) // len(problems))
+    check_count("draws", draws, low=1, high=MAX_POINTS)
+    left = draws - each_defensive * len(problems)
+    if left < 2 * len(densities):
+        least = 2 * len(densities) + each_defensive * len(problems)
+        raise ValueError(f"draws: expected at least {least}, two of each proposal, got {draws}")
+    counts = {key: left // len(densities) for key in densities}
+    if each_defensive:
+        for k, problem in enumerate(problems):
+            densities[k, DEFENSIVE] = DefensiveDensity(problem, y, theta)
+            counts[k, DEFENSIVE] = each_defensive
+    drawn, log_q = draw_all(densities, counts, dict.fromkeys(counts, generators(seed)[0]))
+    points = torch.cat([drawn[key] for key in counts], -2)
+    rows = {key: torch.cat([log_q[key][j] for j in counts], -1).numpy() for key in counts}
+    found, first = [], None
+    for k, (problem, sampler) in enumerate(zip(problems, samplers, strict=True)):
+        f, log_joint = sampler.integrand(points)
+        first = log_joint if first is None else first
+        if not torch.allclose(log_joint, first, 1e-9, 1e-9):
+            raise ValueError(f"problems: {problem.name} has another p(x, y) than the first")
+        log_E2 = problem.log_evidence(y, theta)
+        numbers = {
+            key: key[1] if key[0] == k or key == (0, 2) else OTHERS + i
+            for i, key in enumerate(counts)
+        }
+        seen = Draws(
+            f=f.numpy(),
+            log_joint=log_joint.numpy(),
+            log_q={numbers[key]: row for key, row in rows.items()},
+            counts={numbers[key]: n for key, n in counts.items()},
+            signed=not problem.nonnegative,
+            log_E2=None if log_E2 is None else np.asarray(log_E2),
+        )
+        table = np.diag([float(seen.count(j) > 0) for j in range(3)])
+        table[2, 2] *= log_E2 is None
+        shared = _Shared(table, seen, np.array([[seen.count(j) for j in range(4)]]))
+        evidence = evidence_of(proposals[k], y, theta)
+        total = sum(counts.values())
+        found.append(Estimate(shared, total, problem.nonnegative, evidence=evidence))
+    return Several(tuple(found))

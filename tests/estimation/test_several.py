@@ -1,0 +1,109 @@
+"""Several means from the same draws: their values, their covariance, and what follows from it."""
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import Normal, Uniform
+
+import amci_core as amci
+from amci_core.flows import Proposals
+
+# x ~ N(0, 1), y ~ N(x, 1) at y = 3: the posterior is N(3 / 2, 1 / 2).
+MEANS = np.array([1.5, 2.75, 5.625])
+GIVEN = {"prior": Normal(0.0, 1.0), "likelihood": lambda x: Normal(x, 1.0)}
+
+
+def powers(x):
+    return torch.stack([x, x**2, x**3], -1)
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Three problems, and proposals for them: the posterior, and densities that are wider."""
+    problems = amci.several(f=powers, **GIVEN)
+
+    def near(shift):
+        return lambda y, theta: Normal(y / 2 + shift, 0.9)
+
+    proposals = [
+        Proposals.from_distributions(
+            problem,
+            q1_plus=near(0.2 * k),
+            q1_minus=None if problem.nonnegative else near(-1.0),
+            q2=near(0.0),
+        )
+        for k, problem in enumerate(problems, 1)
+    ]
+    return problems, proposals
+
+
+def test_moments_of_a_normal_posterior_within_their_errors(made):
+    assert [float(p.truth(3.0)) for p in made[0]] == pytest.approx(MEANS)
+    found = amci.estimate_several(*made, y=3.0, draws=4000)
+    assert np.all(np.abs(found.value - MEANS) < 4 * found.standard_error)
+    np.testing.assert_allclose(found.standard_error, [e.standard_error for e in found.estimates])
+    assert all("reliable" in e.verdict.text for e in found.estimates)
+    assert (found.difference(1, 1).value, found.difference(1, 1).standard_error) == (0, 0)
+    assert (found.ratio(1, 1).value, found.ratio(1, 1).standard_error) == (1, 0)
+
+
+def test_the_covariance_is_that_of_many_runs(made):
+    runs = 150
+    found = [amci.estimate_several(*made, y=3.0, draws=400, seed=i) for i in range(runs)]
+    covariance = np.mean([each.covariance for each in found], 0)
+    scale = np.sqrt(np.diag(covariance))
+    measured = np.cov(np.array([each.value for each in found]).T)
+    # The standard error of a covariance, in units of both scales, is sqrt(2 / runs) at most.
+    np.testing.assert_allclose(
+        measured / np.outer(scale, scale),
+        covariance / np.outer(scale, scale),
+        atol=4 * np.sqrt(2 / runs),
+    )
+    for contrast, truth in (("difference", 5.625 - 1.5), ("ratio", 5.625 / 1.5)):
+        each = [getattr(one, contrast)(2, 0) for one in found]
+        measured = np.std([one.value for one in each])
+        error = np.mean([one.standard_error for one in each])
+        assert error == pytest.approx(measured, rel=4 * np.sqrt(0.5 / runs))
+        inside = [one.interval()[0] < truth < one.interval()[1] for one in each]
+        # 0.95 within four standard errors of 150 runs
+        assert np.mean(inside) > 0.95 - 4 * np.sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.slow
+def test_one_q2_serves_several_f_that_are_learnt(tmp_path):
+    first, second = amci.several(f=["x > theta", "x < theta"], theta=Uniform(0.0, 2.0), **GIVEN)
+    one = amci.learn(first, steps=1, progress=False)
+    other = amci.learn(second, steps=1, q2=one, folder=tmp_path / "made", progress=False)
+    assert other.q2 is one.q2
+    again = amci.load_proposals(second, folder=tmp_path / "made")
+    found, loaded = (
+        amci.estimate_several([first, second], [one, each], y=1.0, theta=1.0, draws=400)
+        for each in (other, again)
+    )
+    # Two probabilities that add up to one.
+    total = found.value.sum()
+    assert abs(total - 1) < 5 * np.sqrt(found.covariance.sum())
+    assert np.array_equal(found.value, loaded.value)
+
+
+def test_a_batch_of_cases_has_a_covariance_each(made):
+    y = np.array([[0.0], [3.0]])
+    found = amci.estimate_several(*made, y=y, draws=400)
+    assert (found.value.shape, found.covariance.shape) == ((2, 3), (2, 3, 3))
+    assert found.ratio(1, 0).interval()[0].shape == (2,)
+
+
+def test_what_does_not_fit_is_refused_in_a_sentence(made):
+    problems, proposals = made
+    with pytest.raises(ValueError, match=r"^proposals: expected those of each of 3 problems"):
+        amci.estimate_several(problems, proposals[:2], y=3.0)
+    with pytest.raises(ValueError, match=r"^draws: expected at least \d+, two of each proposal"):
+        amci.estimate_several(problems, proposals, y=3.0, draws=10)
+    other = amci.model(prior=Normal(0.0, 2.0), likelihood=GIVEN["likelihood"], f="x", name="other")
+    of_other = amci.load_proposals(other, variant="defensive")
+    with pytest.raises(ValueError, match=r"^problems: other has another p\(x, y\)"):
+        amci.estimate_several([problems[0], other], [proposals[0], of_other], y=3.0)
+    alone = amci.model(prior=Normal(0.0, 1.0), f="x")
+    without = amci.load_proposals(alone, variant="defensive")
+    with pytest.raises(ValueError, match=r"^q2: expected proposals with a q2"):
+        amci.learn(problems[0], q2=without)
