@@ -55,7 +55,7 @@ GROUPS = {
             *("split_draws", "reference_value", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
-        "amci_core.estimation": ("TableDiagnosis",),
+        "amci_core.estimation": ("Several", "TableDiagnosis"),
         "amci_core.diagnostics": None,
         "amci_core.reference": None,
     },
