@@ -114,7 +114,7 @@ class Verdict:
         codes: Indices of `LEVELS`, (*).
         why: Reasons against each, most serious first: a tuple of sentences, (*).
         determined_by: The effective number of the estimate's own squared residuals, (*); infinite
-            without error, NaN if no draw met a term.
+            without error, NaN if no draw met a term, or there are none.
     """
 
     codes: NDArray[np.int64]
@@ -151,7 +151,7 @@ class Verdict:
             return f"{LEVELS[code]}: {reasons[0]}"
         n = self.determined_by.item()
         by = f"about {n:,.0f} draws determine its error" if np.isfinite(n) else "it has no error"
-        return "; ".join([f"{LEVELS[code]}: {by}", *reasons])
+        return f"{LEVELS[code]}: {'; '.join([by] * (not np.isnan(n)) + [*reasons])}"
 
     def __str__(self) -> str:
         if self.codes.size == 1:

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics import Verdict
-from amci_core.diagnostics.verdict import NO_TRUST, RELIABLE
+from amci_core.diagnostics.verdict import MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation.estimate import evidence_of
 from amci_core.estimation.result import LEVEL, Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
@@ -23,9 +25,16 @@ from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import DEFENSIVE_SHARE, PROPOSALS, Array, defensive_draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.reference import reference_value
 
 # The estimators whose draws can go on.
 SCHEMES = ("amci-cv", "amci")
+# What can give an answer.
+BY_DRAWS, BY_DEFENSIVE, BY_REFERENCE = "draws", "defensive draws", "reference value"
+SEARCHED = "two searches without proposals found the same mass"
+# Where an estimate is refused: the share of the defensive density then, and the standard errors of
+# half an interval of a reference value, whose error comes from twelve shifts.
+LARGER_SHARE, OF_REFERENCE = 0.5, 2.2
 # The rounding of an estimate itself.
 LEAST_ERROR = 1e-15
 # From fewer draws of a proposal than this, a standard error is not to be believed.
@@ -75,6 +84,7 @@ def estimate_to(
     relative_error: float = 0.01,
     max_draws: int = 1_000_000,
     estimator: str = "amci-cv",
+    escalate: bool = False,
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
 ) -> Precise:
@@ -90,6 +100,10 @@ def estimate_to(
     do, with those that need about as many draws. All cases of a batch share one stream of random
     numbers: the draws of one depend on the others.
 
+    With `escalate`, a case whose verdict is still not "reliable" is tried in another way: by
+    `amci-cv` with half of the draws from the defensive density, and then by `reference_value`,
+    which needs no proposals. `Precise.answered_by` names the way, `Precise.spent` what all cost.
+
     Arguments:
         problem: As for `amci_core.estimate`.
         proposals: As for `amci_core.estimate`.
@@ -97,8 +111,9 @@ def estimate_to(
         theta: As for `amci_core.estimate`.
         relative_error: Requested half-width, as a share of the estimate, from 1e-15, the rounding
             of the estimate itself, to 1.
-        max_draws: Draws of a case after which it gives up.
+        max_draws: Draws of a case after which it gives up, in each way.
         estimator: `amci-cv` or `amci`.
+        escalate: Whether to go on in other ways where the verdict is not "reliable".
         seed: Whole number >= 0.
         progress: Called after each step with an entry of `Precise.steps`.
 
@@ -117,9 +132,78 @@ def estimate_to(
     expected = f"a number from {LEAST_ERROR:g} to 1"
     check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
     y, theta = problem.check(y, theta)
+    least = int(_with_defensive(np.isin(range(3), proposals.present) * FIRST_DRAWS).sum())
+    check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
+    asked = (relative_error, max_draws, seed, progress)
+    found = _by_draws(problem, proposals, y, theta, estimator, DEFENSIVE_SHARE, *asked)
+    if escalate:
+        for way in (_by_defensive_draws, _by_reference):
+            refused = np.asarray(found.verdict.codes != RELIABLE)
+            if refused.any():
+                mask = torch.as_tensor(refused)
+                cases = y[mask], None if theta is None else theta[mask]
+                found = found.replaced(refused, way(problem, proposals, *cases, *asked))
+    return found
+
+
+def _by_defensive_draws(
+    problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, *asked: Any
+) -> Precise:
+    return _by_draws(problem, proposals, y, theta, "amci-cv", LARGER_SHARE, *asked)
+
+
+def _by_reference(
+    problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, *asked: Any
+) -> Precise:
+    """The reference values of cases (n); "do not trust" where one fails, with its reason."""
+    relative_error, max_draws, seed, _ = asked
+    figures, spent = np.full((2, len(y)), np.nan), np.zeros(len(y), dtype=np.int64)
+    codes, why = np.full(len(y), NO_TRUST), np.empty(len(y), object)
+    for i in range(len(y)):
+        case = y[i], None if theta is None else theta[i]
+        try:
+            found = reference_value(
+                problem, *case, relative_error=relative_error / 4, draws=max_draws, seed=seed
+            )
+        except ValueError as failure:
+            why[i] = (f"the reference value fails: {failure}",)
+            continue
+        figures[:, i], spent[i] = (found.value, found.standard_error), found.draws
+        narrow = OF_REFERENCE * found.standard_error <= relative_error * abs(found.value)
+        codes[i] = RELIABLE if narrow else MORE_DRAWS
+        why[i] = (SEARCHED if narrow else "the reference value is not precise enough",)
+    value, error = figures
+    half = OF_REFERENCE * error
+    width = half / np.abs(value)
+    return Precise(
+        value=value,
+        standard_error=error,
+        interval=(value - half, value + half),
+        relative_half_width=width,
+        reached=codes == RELIABLE,
+        counts=np.zeros((len(y), 4), dtype=np.int64),
+        verdict=Verdict(codes, why, np.full(len(y), np.nan)),
+        steps=((int(spent.sum()), float(np.nanmax(width, initial=0.0))),),
+        answered_by=np.full(len(y), BY_REFERENCE),
+        spent=spent,
+    )
+
+
+def _by_draws(
+    problem: Problem,
+    proposals: Proposals,
+    y: Tensor,
+    theta: Tensor | None,
+    estimator: str,
+    share: float,
+    relative_error: float,
+    max_draws: int,
+    seed: int,
+    progress: Callable[[int, float], None] | None,
+) -> Precise:
+    """The estimates with that share of their draws from the defensive density."""
     there = np.isin(range(3), proposals.present)
-    first = _with_defensive(there * FIRST_DRAWS)
-    check_count("max_draws", max_draws, low=int(first.sum()), high=MAX_POINTS)
+    first = _with_defensive(there * FIRST_DRAWS, share)
     for_points, for_defensive = generators(seed)[0], generators(seed, "defensive")[0]
 
     batch, n = tuple(y.shape[:-1]), math.prod(y.shape[:-1])
@@ -139,7 +223,7 @@ def estimate_to(
             evidence=evidence_of(proposals, y[rows], None if theta is None else theta[rows]),
         )
 
-    start = _with_defensive(there * QUICK_DRAWS) if batch else first
+    start = _with_defensive(there * QUICK_DRAWS, share) if batch else first
     unfinished = _Group(np.arange(n), start).parts()[::-1]
     while unfinished:
         rows, more, draws = unfinished.pop()
@@ -170,7 +254,13 @@ def estimate_to(
             going = np.flatnonzero(~done)
             draws = draws.of(going)
             plans = _plans(
-                draws, estimator, widths[going] / relative_error, first, max_draws, bool(batch)
+                draws,
+                estimator,
+                widths[going] / relative_error,
+                first,
+                max_draws,
+                bool(batch),
+                share,
             )
             for plan in np.unique(plans, axis=0):
                 same = np.flatnonzero((plans == plan).all(axis=1))
@@ -178,7 +268,6 @@ def estimate_to(
                 unfinished += group.parts()
 
     value, error, lower, upper, width = figures.reshape(5, *batch)
-    per_case = (codes, why, determined_by)
     return Precise(
         value=value,
         standard_error=error,
@@ -186,20 +275,28 @@ def estimate_to(
         relative_half_width=width,
         reached=reached.reshape(batch),
         counts=counts.reshape(*batch, 4),
-        verdict=Verdict(*(part.reshape(batch) for part in per_case)),
+        verdict=Verdict(codes.reshape(batch), why.reshape(batch), determined_by.reshape(batch)),
         steps=tuple(steps),
+        answered_by=np.full(batch, BY_DRAWS if share == DEFENSIVE_SHARE else BY_DEFENSIVE),
+        spent=counts.sum(-1).reshape(batch),
         single=single,
     )
 
 
-def _with_defensive(counts: Counts) -> Counts:
+def _with_defensive(counts: Counts, share: float = DEFENSIVE_SHARE) -> Counts:
     """Draws of the proposals, (3,), and of the defensive density beside them, (4,)."""
-    total = round(int(counts.sum()) / (1 - DEFENSIVE_SHARE))
-    return np.append(counts, defensive_draws(total, DEFENSIVE_SHARE))
+    total = round(int(counts.sum()) / (1 - share))
+    return np.append(counts, defensive_draws(total, share))
 
 
 def _plans(
-    draws: Draws, scheme: str, ratios: Array, first: Counts, max_draws: int, batch: bool
+    draws: Draws,
+    scheme: str,
+    ratios: Array,
+    first: Counts,
+    max_draws: int,
+    batch: bool,
+    share: float,
 ) -> Counts:
     """Draws of each component that each of R cases takes next, (R, 4).
 
@@ -210,11 +307,12 @@ def _plans(
         first: Draws of each component that every case needs.
         max_draws: Most draws of a case.
         batch: Whether numbers are rounded up to a grid, so that many cases draw at once.
+        share: The share of all draws that the defensive density makes.
     """
     counts = np.array([draws.count(j) for j in range(4)])
     if (counts < first).any():
         return np.tile(first - counts, (len(ratios), 1))
-    had, most = int(counts[:3].sum()), int(max_draws * (1 - DEFENSIVE_SHARE))
+    had, most = int(counts[:3].sum()), int(max_draws * (1 - share))
     # The error falls with the root of the draws. An interval that is narrow enough was not
     # reliable: its draws are worth little.
     growth = np.clip(
@@ -223,8 +321,12 @@ def _plans(
     growth = np.where(ratios <= 1, LARGEST_GROWTH, growth)
     seen, plans = moments(draws), []
     for place, room in enumerate(np.minimum(most, np.ceil(had * growth)).astype(int) - had):
-        by_name = split_draws(seen[place], had + room, estimator=scheme)
-        more = np.array([by_name.get(name, 0) for name in PROPOSALS]) - counts[:3]
+        if share > DEFENSIVE_SHARE:  # moments misled the draws before
+            wanted = (counts[:3] > 0) * (had + room) // np.count_nonzero(counts[:3])
+        else:
+            by_name = split_draws(seen[place], had + room, estimator=scheme)
+            wanted = np.array([by_name.get(name, 0) for name in PROPOSALS])
+        more = wanted - counts[:3]
         more = np.maximum(more, 0)
         if more.sum() > room:
             more = np.floor(more * room / more.sum()).astype(np.int64)
@@ -236,7 +338,7 @@ def _plans(
             grid = np.where(more > 0, np.ceil(GRID**powers), 0).astype(np.int64)
             more = grid if grid.sum() <= most - had else more
         # At least one of the defensive density, so that it is known at the new draws.
-        plan = np.maximum(_with_defensive(counts[:3] + more) - counts, [0, 0, 0, 1])
+        plan = np.maximum(_with_defensive(counts[:3] + more, share) - counts, [0, 0, 0, 1])
         plan[plan[:3].argmax()] -= max(draws.n + int(plan.sum()) - max_draws, 0)
         plans.append(plan)
     return np.array(plans)

@@ -5,9 +5,9 @@ from __future__ import annotations
 __all__ = ["Estimate", "Precise", "Term"]
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -304,7 +304,10 @@ class Precise:
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all
             cases and the largest half-width of those that drew.
-        single: The estimate of a single case; None for a batch.
+        answered_by: What gave each, (*): `draws`, `defensive draws` where half of them came from
+            the defensive density, or `reference value`, which has no draws of proposals.
+        spent: Draws and evaluations of the integrand for each, in all ways together, (*).
+        single: The estimate of a single case; None for a batch, or if it was tried in other ways.
     """
 
     value: Array
@@ -315,6 +318,8 @@ class Precise:
     counts: NDArray[np.int64]
     verdict: Verdict
     steps: tuple[tuple[int, float], ...]
+    answered_by: NDArray[np.str_]
+    spent: NDArray[np.int64]
     single: Estimate | None = field(default=None, repr=False)
 
     @property
@@ -346,5 +351,30 @@ class Precise:
             ValueError: there are several cases.
         """
         if self.single is None:
-            raise ValueError(f"estimate: expected a single case, got batch {self.value.shape}")
+            got = f"batch {self.value.shape}" if self.value.ndim else self.answered_by.item()
+            raise ValueError(f"estimate: expected a single case that draws answered, got {got}")
         return self.single
+
+    def replaced(self, there: NDArray[np.bool_], others: Precise) -> Precise:
+        """This with the cases of a mask (*) in the place of what they were, (cases)."""
+
+        def put(mine: Any, its: Any) -> Any:
+            made = np.array(mine, dtype=np.result_type(mine, its))
+            made[there] = its
+            return made
+
+        ends = zip(self.interval, others.interval, strict=True)
+        each = (f.name for f in fields(Verdict))
+        return Precise(
+            **{name: put(getattr(self, name), getattr(others, name)) for name in PER_CASE},
+            interval=cast(Any, tuple(put(*end) for end in ends)),
+            verdict=Verdict(
+                *(put(getattr(self.verdict, name), getattr(others.verdict, name)) for name in each)
+            ),
+            steps=self.steps + others.steps,
+            spent=put(self.spent, self.spent[there] + others.spent),
+            single=None,
+        )
+
+
+PER_CASE = ("value", "standard_error", "relative_half_width", "reached", "counts", "answered_by")

@@ -1,5 +1,6 @@
 """What the Diagnostics tab shows: the weights of the core's draws, their tail, the way to mu."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -126,3 +127,24 @@ def test_where_draws_contradict_amci_the_page_says_what_answers():
     assert more.draws in step
     assert defensive.draws in step
     assert "All draws together disagree" in said
+
+
+def test_a_verdict_leads_to_an_answer(in_a_loop):
+    def body(turned):
+        turned.does = True
+        state = turned.explorer.state
+        state.set(card="diagnostics", variant="paper")
+        state.commit()
+        card = turned.explorer.tabs.card
+        assert card.find.visible
+        card.find.clicks += 1
+        said = re.sub("<[^>]*>", "", card.answer.object)
+        value = float(re.match(r"μ = (\S+) × 10⁻⁴, 95 % interval", said).group(1))
+        assert abs(value * 1e-4 / PROBLEM.truth(1.0, 3.0) - 1) < 0.03
+        assert "draws and evaluations of p(x, y) in" in said
+        state.set(variant="spline")
+        state.commit()
+        assert not card.find.visible
+        assert card.answer.object == ""
+
+    in_a_loop(body)

@@ -75,7 +75,8 @@ def test_a_batch_reaches_the_precision_and_says_what_each_pair_took():
     # Each goes on for as long as it needs.
     assert found.draws.max() > 4 * found.draws.min()
     with pytest.raises(
-        ValueError, match=r"^estimate: expected a single case, got batch \(6, 10\)"
+        ValueError,
+        match=r"^estimate: expected a single case that draws answered, got batch \(6, 10\)",
     ):
         _ = found.estimate
 
@@ -214,6 +215,38 @@ def test_bad_arguments_of_an_estimate_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
+
+
+def test_what_is_refused_is_tried_in_other_ways_until_one_is_reliable():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    y, theta = PROBLEM.cases(40, seed=3)
+    how = {"relative_error": 0.05, "max_draws": 1500}
+    before = amci.estimate_to(PROBLEM, paper, y, theta, **how)
+    found = amci.estimate_to(PROBLEM, paper, y, theta, **how, escalate=True)
+    kept = before.verdict.level == "reliable"
+    assert (found.answered_by[kept] == "draws").all()
+    assert (found.value[kept] == before.value[kept]).all()
+    assert set(found.answered_by[~kept]) == {"defensive draws", "reference value"}
+    assert (found.spent[~kept] > before.spent[~kept]).all()
+    assert (found.verdict.level == "reliable").all()
+    z = (found.value - PROBLEM.truth(y, theta)) / found.standard_error
+    assert (abs(z) < 3).mean() >= 0.95
+    case = int(np.flatnonzero(found.answered_by == "reference value")[0])
+    alone = amci.estimate_to(PROBLEM, paper, y[case], theta[case], **how, escalate=True)
+    assert alone.value.shape == ()
+    assert alone.verdict.text.startswith("reliable")
+
+
+def test_what_nothing_answers_says_why():
+    class Nothing(type(PROBLEM)):
+        def f(self, x, theta):
+            return 0 * x.sum(-1)
+
+    found = amci.estimate_to(
+        Nothing(1), IMPERFECT, 1.0, 3.0, max_draws=1000, escalate=True, relative_error=0.1
+    )
+    assert found.verdict.text.startswith("do not trust: the reference value fails: ")
+    assert not found.reached
 
 
 @pytest.mark.parametrize("y", [1.0, [[1.0], [0.0], [-1.0]]])

@@ -14,6 +14,7 @@ import torch
 
 import amci_core as amci
 from amci_core.amortization import AmortizationMap
+from amci_core.estimation import Precise
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.runs import Estimators
 from amci_core.flows import Proposals
@@ -42,6 +43,8 @@ KEPT = 128
 # A reference value with a larger relative error is not taken for the truth: figures of it have
 # three digits.
 LARGEST_ERROR = 1e-3
+# What "Find an answer" aims for, and the draws after which each of its ways gives up.
+PRECISION, MOST_DRAWS = 0.01, 100_000
 REUSE_GRID = np.linspace(-0.5, 1.5, 41).round(10)
 
 
@@ -145,6 +148,13 @@ class Computations:
     def diagnosis(self, settings: Settings) -> Stream[Diagnosis]:
         """What the draws say of every term's proposal, in a single part."""
         return _single(lambda: diagnosis(**self._case(settings)))
+
+    def answer(self, settings: Settings) -> Stream[Precise]:
+        """An estimate to 1 %, in as many ways as it takes, in a single part."""
+        case = self._case(settings)
+        asked = {name: case[name] for name in ("problem", "proposals", "y", "theta", "seed")}
+        limits: dict[str, Any] = {"relative_error": PRECISION, "max_draws": MOST_DRAWS}
+        return _single(lambda: amci.estimate_to(**asked, **limits, escalate=True))
 
     def amortization(
         self, settings: Settings, across: str, upwards: str

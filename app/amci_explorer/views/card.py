@@ -220,7 +220,7 @@ class Card:
         self.body.styles = {"opacity": "0.4" if is_other else "1"}
 
     @property
-    def _names(self) -> tuple[str, str]:
+    def _names(self) -> tuple[str, ...]:
         return self.name, self._for_reference.name
 
     def _wanted(self) -> list[tuple[Any, Request | None]]:

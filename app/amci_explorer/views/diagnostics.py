@@ -4,10 +4,17 @@ from __future__ import annotations
 
 __all__ = ["DiagnosticsCard"]
 
+from html import escape
+from types import SimpleNamespace
 from typing import Any
 
+import panel_material_ui as pmui
+
+from amci_core.diagnostics.verdict import LEVELS
 from amci_explorer.colours import VERDICTS
+from amci_explorer.compute.computations import MOST_DRAWS
 from amci_explorer.compute.requests import Request
+from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.plots.diagnostics import (
     STYLES,
@@ -16,13 +23,15 @@ from amci_explorer.plots.diagnostics import (
     weights_histogram,
 )
 from amci_explorer.problems.presets import coordinate_names
+from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, column, hide, side_by_side
+from amci_explorer.views.layout import HTML, column, hide, row, side_by_side
 from amci_explorer.views.picture import Picture
 from amci_explorer.words import HELP
 from amci_explorer.words.diagnosis import (
+    about_answer,
     about_histogram,
     about_scatter,
     about_terms,
@@ -40,6 +49,11 @@ ul { margin: 0; padding-left: 1.1rem; }
 table { border-spacing: 0; margin-top: 8px; font-size: var(--text); }
 th, td { padding: 2px 24px 2px 0; text-align: left; font-variant-numeric: tabular-nums; }
 """
+ANSWER = "answer"
+SEARCHING = (
+    "Tries more draws, then half of them from the defensive density, then a reference value: each "
+    f"up to {MOST_DRAWS:,} draws, some seconds in all …"
+)
 EMPTY = '<div class="verdict"><p>Sampling …</p></div>'
 
 
@@ -75,7 +89,21 @@ class DiagnosticsCard(Card):
         self.way = Picture(
             "diagnostics-way", "AMCI's estimate along the draws, with its interval.", height=280
         )
-        return [self._verdict, self._coordinate, self._place, self.way.panel]
+        self.find = pmui.Button(
+            label="Find an answer", variant="outlined", size="small", margin=0, visible=False
+        )
+        self.find.on_click(callback(lambda _: self._ask()))
+        self.answer = HTML("", STYLE)
+        self._asker = SimpleNamespace(
+            name=ANSWER, begin=self._searching, take=self._take_answer, end=self._end_answer
+        )
+        return [
+            self._verdict,
+            row(self.find, self.answer, gap=12),
+            self._coordinate,
+            self._place,
+            self.way.panel,
+        ]
 
     def asked(self, case: State) -> Request:
         return Request("diagnosis", case.settings)
@@ -103,6 +131,11 @@ class DiagnosticsCard(Card):
             f'<div class="level">{style.label}</div>{about_verdict(found)}</div>'
             + about_terms(found, signed=self._signed)
         )
+        # An answer is the case's: for another one it has to be asked for.
+        self.find.visible = found.level != LEVELS[0]
+        self.answer.object = ""
+        if (answer := self.results.of(ANSWER)) is not None:
+            self._take_answer(answer)
         for term in found.terms:
             histogram, name = self._histograms[term.name], pretty(term.name, signed=self._signed)
             histogram.draw(weights_histogram(term, name, dark=self.dark))
@@ -110,6 +143,26 @@ class DiagnosticsCard(Card):
         self.way.draw(running_estimate(found, dark=self.dark))
         self.way.describe(about_way(found))
         self.redraw()
+
+    def _ask(self) -> None:
+        self.results.again(self._asker, Request(ANSWER, self.state.settings))
+
+    def _searching(self) -> None:
+        self.find.disabled = True
+        self.answer.object = f"<p role=status>{SEARCHING}</p>"
+
+    def _take_answer(self, result: Result) -> None:
+        if result.asked.settings == self.state.settings:
+            self.answer.object = about_answer(result.value, result.seconds)
+
+    def _end_answer(self, message: str | None) -> None:
+        self.find.disabled = False
+        if message:
+            self.answer.object = f"<p>{escape(message)}</p>"
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return *super()._names, ANSWER
 
     def redraw(self) -> None:
         if self.shown is None:

@@ -3,6 +3,7 @@ r"""What the draws say of an estimate and of each term's proposal, in words."""
 from __future__ import annotations
 
 __all__ = [
+    "about_answer",
     "about_histogram",
     "about_scatter",
     "about_terms",
@@ -18,6 +19,7 @@ from html import escape
 import numpy as np
 
 from amci_core.diagnostics.verdict import AGREE, LEVELS
+from amci_core.estimation import Precise
 from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
 from amci_explorer.text import effective, in_symbols, number, percent
 
@@ -50,6 +52,28 @@ def about_verdict(found: Diagnosis) -> str:
     return (
         f'<ul aria-label="Why">{items}</ul><p>{text} All of this is judged by {found.draws:,} '
         "draws per proposal.</p>"
+    )
+
+
+WAYS = {
+    "draws": "more draws",
+    "defensive draws": "half of the draws from the defensive density",
+    "reference value": "a reference value, which needs no proposals",
+}
+
+
+def about_answer(found: Precise, seconds: float) -> str:
+    """What more draws, another share of the defensive density or the reference gave."""
+    cost = f"{int(found.spent):,} draws and evaluations of p(x, y) in {seconds:.1f} s"
+    if found.verdict.codes != 0:
+        return (
+            f"<p>No answer after {cost}: neither {', nor '.join(WAYS.values())}. "
+            f"{sentence(found.verdict.reasons[0])}</p>"
+        )
+    low, high = (number(float(end), 4) for end in found.interval)
+    return (
+        f"<p><b>μ = {number(float(found.value), 4)}</b>, 95 % interval {low} to {high}, by "
+        f"{WAYS[str(found.answered_by)]}; it took {cost}.</p>"
     )
 
 
