@@ -75,7 +75,7 @@ def test_a_batch_reaches_the_precision_and_says_what_each_pair_took():
     # Each goes on for as long as it needs.
     assert found.draws.max() > 4 * found.draws.min()
     with pytest.raises(
-        ValueError,
+        ValueError, match=r"single case that draws answered, got batch \(6, 10\)"
         match=r"^estimate: expected a single case that draws answered, got batch \(6, 10\)",
     ):
         _ = found.estimate
