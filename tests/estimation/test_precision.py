@@ -74,10 +74,7 @@ def test_a_batch_reaches_the_precision_and_says_what_each_pair_took():
     np.testing.assert_allclose((upper - lower) / 2 / found.value, found.relative_half_width)
     # Each goes on for as long as it needs.
     assert found.draws.max() > 4 * found.draws.min()
-    with pytest.raises(
-        ValueError, match=r"single case that draws answered, got batch \(6, 10\)"
-        match=r"^estimate: expected a single case that draws answered, got batch \(6, 10\)",
-    ):
+    with pytest.raises(ValueError, match=r"single case that draws answered, got batch \(6, 10\)"):
         _ = found.estimate
 
 
