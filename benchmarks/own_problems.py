@@ -184,7 +184,7 @@ def compared(
 
 def _terms(problem: Published, y: Tensor, theta: Tensor, log_unit: float, u: Array) -> Array:
     """L and f L in some unit at points of the unit cube, (n, 2)."""
-    x = problem.from_uniform(torch.from_numpy(np.clip(u, 1e-15, 1 - 1e-15)))
+    x = problem.prior_from_uniform(torch.from_numpy(np.clip(u, 1e-15, 1 - 1e-15)))
     L = (problem.log_likelihood(x, y) - log_unit).exp()
     return np.asarray(torch.stack([L, L * problem.f(x, theta)], -1))
 

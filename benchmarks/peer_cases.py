@@ -18,13 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from published import PUBLISHED, Published
-from scipy.special import betaincinv, gammaincinv
+from published import PUBLISHED
 from torch import Tensor
 
 import amci_core as amci
 from amci_core.models import Problem
-from amci_core.models.cancer import C0_SCALE, C0_SHAPE, EPSILON_A, EPSILON_B, TumourTreatment
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.gaussian import GaussianModel
 
@@ -115,15 +113,8 @@ class Case:
         problem = self.problem
 
         def to_x(u: Tensor) -> tuple[Tensor, Tensor]:
-            if isinstance(problem, GaussianModel):
-                x = torch.special.ndtri(u) @ problem._constant("prior_cholesky", u).T
-            elif isinstance(problem, TumourTreatment):
-                c0 = C0_SCALE * gammaincinv(C0_SHAPE, u[:, 0].numpy())
-                epsilon = betaincinv(EPSILON_A, EPSILON_B, u[:, 1].numpy())
-                x = torch.from_numpy(np.stack([c0, epsilon], -1))
-            else:
-                assert isinstance(problem, Published)
-                x = problem.from_uniform(u)
+            x = problem.prior_from_uniform(u)
+            assert x is not None
             return x, -problem.log_prior(x)
 
         return to_x

@@ -46,7 +46,7 @@ class Published(Problem):
         """mu(y, theta) for y (*, D_y) and theta (*, D_theta): (*)."""
         raise NotImplementedError
 
-    def from_uniform(self, u: Tensor) -> Tensor:
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
         """The prior's points out of uniform ones, (n, D): for the methods that are compared."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class Cube(Published):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return torch.rand(n, self.x.dim, generator=generator)
 
-    def from_uniform(self, u: Tensor) -> Tensor:
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
         return u
 
 
@@ -160,7 +160,7 @@ class Normals(Published):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return torch.randn(n, self.x.dim, generator=generator)
 
-    def from_uniform(self, u: Tensor) -> Tensor:
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
         return torch.special.ndtri(u)
 
 
@@ -240,7 +240,7 @@ class ResistanceAndLoad(Published):
         mean, deviation = torch.tensor(self.MEANS), torch.tensor(self.DEVIATIONS)
         return mean + deviation * torch.randn(n, 2, generator=generator)
 
-    def from_uniform(self, u: Tensor) -> Tensor:
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
         return u.new_tensor(self.MEANS) + u.new_tensor(self.DEVIATIONS) * torch.special.ndtri(u)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
@@ -280,7 +280,7 @@ class Bioassay(Published):
         z = torch.randn(n, 2, generator=generator)
         return self._carried(z)
 
-    def from_uniform(self, u: Tensor) -> Tensor:
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
         return self._carried(torch.special.ndtri(u))
 
     def _carried(self, z: Tensor) -> Tensor:
@@ -351,7 +351,7 @@ class EightSchools(Published):
         z = torch.randn(n, 9, generator=generator)
         return self._carried(torch.rand(n, 1, generator=generator), z)
 
-    def from_uniform(self, u: Tensor) -> Tensor:
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
         return self._carried(u[:, :1], torch.special.ndtri(u[:, 1:]))
 
     @staticmethod

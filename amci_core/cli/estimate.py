@@ -51,6 +51,12 @@ def estimate(
         float | None,
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(
+            help="independent (the default), or sobol: scrambled Sobol points; amci, amci-cv"
+        ),
+    ] = None,
     max_draws: Annotated[int | None, typer.Option(help="The most draws (1,000,000).")] = None,
     variant: terminal.OptionalVariant = None,
     folder: terminal.FolderOption = None,
@@ -66,7 +72,7 @@ def estimate(
         "shift": shift if shift in (None, "pilot") else terminal.split("shift", shift, float)[0],
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
-    common: dict[str, Any] = {**case, "estimator": estimator, "seed": seed}
+    common: dict[str, Any] = {**case, "estimator": estimator, "points": points, "seed": seed}
     precision: dict[str, Any] = {}
     if relative_error is None:
         if max_draws is not None:

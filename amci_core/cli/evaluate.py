@@ -39,6 +39,13 @@ def evaluate(
             "one proposal."
         ),
     ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(
+            help="independent (the default), or sobol: scrambled Sobol points for amci-cv, amci "
+            "and other tables; the rest draw independent ones."
+        ),
+    ] = None,
     truth: Annotated[
         Path | None,
         typer.Option(
@@ -97,6 +104,7 @@ def evaluate(
                 runs=runs,
                 budgets=totals,
                 estimators=names,
+                points=points,
                 seed=seed,
                 device=device,
                 out=out,

@@ -34,7 +34,7 @@ from scipy.special import logsumexp
 
 from amci_core.estimators.control_variates import Regression
 from amci_core.estimators.draws import COMPONENTS, DEFENSIVE, TERMS, Array
-from amci_core.estimators.uncertainty import Errors, bessel, centred
+from amci_core.estimators.uncertainty import Errors, centred
 
 LEVELS = ("reliable", "use more draws", "do not trust")
 RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
@@ -270,7 +270,7 @@ def _distance(control: Errors, found: Errors) -> Array:
         between = np.abs(a * control.value - b * found.value)
         z = a[..., None] * control.of_mu - b[..., None] * found.of_mu
         z = centred(z, control.counts)
-        error = np.sqrt(np.vecdot(z * bessel(control.counts), z)) + control.rounding
+        error = np.sqrt(control.variance_of(z)) + control.rounding
         return np.where(between == 0, 0.0, between / error)
 
 

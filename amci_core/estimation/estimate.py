@@ -21,7 +21,13 @@ from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resol
 from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
 from amci_core.estimators.budget import split_draws
 from amci_core.estimators.combine import Counts
-from amci_core.estimators.draws import DEFENSIVE_SHARE, Array, defensive_draws, split_evenly
+from amci_core.estimators.draws import (
+    DEFENSIVE_SHARE,
+    Array,
+    defensive_draws,
+    split_evenly,
+    whole_sets,
+)
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -42,6 +48,7 @@ def estimate(
     shift: float | str = 0.0,
     split: str = "even",
     pilot: int = PILOT_DRAWS,
+    points: str | None = None,
     diagnose: bool = True,
     smooth: bool = False,
     seed: int = 0,
@@ -75,6 +82,12 @@ def estimate(
             several proposals, are split by `split_draws` with the moments of a pilot, which is
             part of the total. For a single case.
         pilot: Draws of each proposal in a pilot; they are not used again.
+        points: `independent` draws, the default, or `sobol`: each proposal transports scrambled
+            Sobol points, for `amci-cv`, `amci` and other tables of fixed coefficients. They come
+            in 4 to 7 independent sets of 2^k points, whose sums give the standard error, so that
+            somewhat less than `draws` can be drawn. What transports none draws independent points:
+            some proposals from elsewhere, and the defensive density where the problem defines no
+            `prior_from_uniform` or `defensive_from_uniform`.
         diagnose: False leaves out what only errors and verdicts need: draws of the defensive
             density, and the density of each proposal at the draws of others. With `amci` or
             another table a batch is then 15 to 40 times as fast; `value` and `terms` are all that
@@ -97,7 +110,7 @@ def estimate(
         (True, 'reliable')
     """
     problem, proposals = resolve_names(problem, proposals)
-    chosen = resolve(estimator, alpha=alpha, beta=beta)
+    chosen = resolve(estimator, alpha=alpha, beta=beta, points=points)
     expected = "a number from 0 to below 1"
     check_number("defensive", defensive, expected, lambda share: 0 <= share < 1)
     if split not in ("even", "pilot"):
@@ -117,6 +130,8 @@ def estimate(
             counts, spent = _by_pilot(sampler, chosen, draws, spent, share, pilot, seed)
         else:
             counts = split_evenly(draws, used, share, spent=spent, equal=chosen.common)
+    if chosen.points == "sobol":
+        counts = whole_sets(counts)
     # An estimator that chooses the proposal of each draw by chance needs enough of each.
     own = int(counts[:3].sum())
     reserve = counts if chosen.fixed else np.append(np.isin(range(3), used) * own, counts[3])
@@ -127,6 +142,7 @@ def estimate(
         reserve,
         for_points,
         common=chosen.common,
+        points=chosen.points,
         own_only=own_only,
         defensive_generator=generators(seed, "defensive")[0],
     )
@@ -136,7 +152,7 @@ def estimate(
         prepared=chosen.prepare_all(drawn)
         if chosen.fixed
         else chosen.prepare(drawn, [own], for_choices),
-        draws=int(counts.sum()) + spent,
+        draws=(drawn.n if chosen.fixed else int(counts.sum())) + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
         # The check is of all proposals together.

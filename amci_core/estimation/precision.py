@@ -19,10 +19,16 @@ from amci_core.diagnostics.verdict import MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation.estimate import evidence_of
 from amci_core.estimation.result import LEVEL, Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
-from amci_core.estimators import Draws, moments, resolve
+from amci_core.estimators import Draws, Estimator, moments, resolve
 from amci_core.estimators.budget import split_draws
 from amci_core.estimators.combine import Counts
-from amci_core.estimators.draws import DEFENSIVE_SHARE, PROPOSALS, Array, defensive_draws
+from amci_core.estimators.draws import (
+    DEFENSIVE_SHARE,
+    PROPOSALS,
+    Array,
+    defensive_draws,
+    whole_sets,
+)
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.reference import reference_value
@@ -56,11 +62,13 @@ class _Group(NamedTuple):
         rows: Their numbers, (R,).
         more: Draws of each component to come, (4,).
         draws: The draws so far, of batch shape (R); None before the first.
+        dropped: Draws that were made before and are not among these, (4,).
     """
 
     rows: NDArray[np.int64]
     more: Counts
     draws: Draws | None = None
+    dropped: Counts | int = 0
 
     def parts(self) -> list[_Group]:
         """The same in groups with few enough points."""
@@ -85,6 +93,7 @@ def estimate_to(
     max_draws: int = 1_000_000,
     estimator: str = "amci-cv",
     escalate: bool = False,
+    points: str | None = None,
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
 ) -> Precise:
@@ -114,6 +123,8 @@ def estimate_to(
         max_draws: Draws of a case after which it gives up, in each way.
         estimator: `amci-cv` or `amci`.
         escalate: Whether to go on in other ways where the verdict is not "reliable".
+        points: As for `amci_core.estimate`. With `sobol` a step draws larger sets in the place of
+            those before, which count as draws all the same.
         seed: Whole number >= 0.
         progress: Called after each step with an entry of `Precise.steps`.
 
@@ -129,13 +140,14 @@ def estimate_to(
     problem, proposals = resolve_names(problem, proposals)
     if not isinstance(estimator, str) or estimator not in SCHEMES:
         raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
+    chosen = resolve(estimator, points=points)
     expected = f"a number from {LEAST_ERROR:g} to 1"
     check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
     y, theta = problem.check(y, theta)
     least = int(_with_defensive(np.isin(range(3), proposals.present) * FIRST_DRAWS).sum())
     check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
     asked = (relative_error, max_draws, seed, progress)
-    found = _by_draws(problem, proposals, y, theta, estimator, DEFENSIVE_SHARE, *asked)
+    found = _by_draws(problem, proposals, y, theta, chosen, DEFENSIVE_SHARE, *asked)
     if escalate:
         for way in (_by_defensive_draws, _by_reference):
             refused = np.asarray(found.verdict.codes != RELIABLE)
@@ -149,7 +161,8 @@ def estimate_to(
 def _by_defensive_draws(
     problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, *asked: Any
 ) -> Precise:
-    return _by_draws(problem, proposals, y, theta, "amci-cv", LARGER_SHARE, *asked)
+    by_all = resolve("amci-cv", points="independent")
+    return _by_draws(problem, proposals, y, theta, by_all, LARGER_SHARE, *asked)
 
 
 def _by_reference(
@@ -194,7 +207,7 @@ def _by_draws(
     proposals: Proposals,
     y: Tensor,
     theta: Tensor | None,
-    estimator: str,
+    chosen: Estimator,
     share: float,
     relative_error: float,
     max_draws: int,
@@ -204,6 +217,7 @@ def _by_draws(
     """The estimates with that share of their draws from the defensive density."""
     there = np.isin(range(3), proposals.present)
     first = _with_defensive(there * FIRST_DRAWS, share)
+    scrambled = chosen.points == "sobol"
     for_points, for_defensive = generators(seed)[0], generators(seed, "defensive")[0]
 
     batch, n = tuple(y.shape[:-1]), math.prod(y.shape[:-1])
@@ -215,10 +229,10 @@ def _by_draws(
     steps: list[tuple[int, float]] = []
     spent, single = 0, None
 
-    def estimated(draws: Draws, rows: Any) -> Estimate:
+    def estimated(draws: Draws, rows: Any, dropped: Any) -> Estimate:
         return Estimate(
-            resolve(estimator).prepare_all(draws),
-            draws=draws.n,
+            chosen.prepare_all(draws),
+            draws=draws.n + int(np.sum(dropped)),
             positive=problem.nonnegative,
             evidence=evidence_of(proposals, y[rows], None if theta is None else theta[rows]),
         )
@@ -226,45 +240,44 @@ def _by_draws(
     start = _with_defensive(there * QUICK_DRAWS, share) if batch else first
     unfinished = _Group(np.arange(n), start).parts()[::-1]
     while unfinished:
-        rows, more, draws = unfinished.pop()
+        rows, more, draws, dropped = unfinished.pop()
         sampler = Sampler(problem, proposals, y[rows], None if theta is None else theta[rows])
-        new = sampler.draw(more, for_points, defensive_generator=for_defensive)
+        new = sampler.draw(
+            more, for_points, points=chosen.points, defensive_generator=for_defensive
+        )
         # A quick look is none to give up after.
         again = draws is not None and max(draws.counts.values()) >= FIRST_DRAWS
-        draws = new if draws is None else draws.joined(new)
-        found = estimated(draws, rows)
+        if scrambled and draws is not None:
+            dropped = dropped + np.array([draws.count(j) for j in range(4)])
+        draws = new if draws is None or scrambled else draws.joined(new)
+        found = estimated(draws, rows, dropped)
         low, high = found.interval(LEVEL)
         widths = found.relative_half_width(LEVEL)
         narrow = (found.verdict.codes == RELIABLE) & (widths <= relative_error)
-        done = narrow | (draws.n >= max_draws)
+        made = np.array([draws.count(j) for j in range(4)]) + dropped
+        most = max_draws - int(made.sum()) if scrambled else max_draws
+        done = narrow | (most < 2 * draws.n if scrambled else most <= draws.n)
         done |= (found.verdict.codes == NO_TRUST) & again
         ended = rows[done]
         said = np.stack([found.value, found.standard_error, low, high, widths])
         figures[:, ended], reached[ended] = said[:, done], narrow[done]
-        counts[ended] = [draws.count(j) for j in range(4)]
+        counts[ended] = made
         codes[ended], why[ended] = found.verdict.codes[done], found.verdict.why[done]
         determined_by[ended] = found.verdict.determined_by[done]
         if not batch and done.all():
-            single = estimated(draws.of(0), 0)
-        spent += len(rows) * int(more.sum())
+            single = estimated(draws.of(0), 0, dropped)
+        spent += len(rows) * new.n
         steps.append((spent, float(widths.max())))
         if progress is not None:
             progress(*steps[-1])
         if not done.all():
             going = np.flatnonzero(~done)
             draws = draws.of(going)
-            plans = _plans(
-                draws,
-                estimator,
-                widths[going] / relative_error,
-                first,
-                max_draws,
-                bool(batch),
-                share,
-            )
+            ratios = widths[going] / relative_error
+            plans = _plans(draws, chosen, ratios, first, most, bool(batch), share)
             for plan in np.unique(plans, axis=0):
                 same = np.flatnonzero((plans == plan).all(axis=1))
-                group = _Group(rows[going[same]], plan, draws.of(same))
+                group = _Group(rows[going[same]], plan, draws.of(same), dropped)
                 unfinished += group.parts()
 
     value, error, lower, upper, width = figures.reshape(5, *batch)
@@ -291,7 +304,7 @@ def _with_defensive(counts: Counts, share: float = DEFENSIVE_SHARE) -> Counts:
 
 def _plans(
     draws: Draws,
-    scheme: str,
+    scheme: Estimator,
     ratios: Array,
     first: Counts,
     max_draws: int,
@@ -310,13 +323,16 @@ def _plans(
         share: The share of all draws that the defensive density makes.
     """
     counts = np.array([draws.count(j) for j in range(4)])
-    if (counts < first).any():
-        return np.tile(first - counts, (len(ratios), 1))
+    scrambled = scheme.points == "sobol"
+    if (counts[:3] < first[:3]).any():
+        return np.tile(first if scrambled else first - counts, (len(ratios), 1))
     had, most = int(counts[:3].sum()), int(max_draws * (1 - share))
     # The error falls with the root of the draws. An interval that is narrow enough was not
     # reliable: its draws are worth little.
     growth = np.clip(
-        MARGIN * np.minimum(ratios, LARGEST_GROWTH) ** 2, LEAST_GROWTH, LARGEST_GROWTH
+        MARGIN * np.minimum(ratios, LARGEST_GROWTH) ** 2,
+        2.0 if scrambled else LEAST_GROWTH,
+        LARGEST_GROWTH,
     )
     growth = np.where(ratios <= 1, LARGEST_GROWTH, growth)
     seen, plans = moments(draws), []
@@ -340,5 +356,5 @@ def _plans(
         # At least one of the defensive density, so that it is known at the new draws.
         plan = np.maximum(_with_defensive(counts[:3] + more, share) - counts, [0, 0, 0, 1])
         plan[plan[:3].argmax()] -= max(draws.n + int(plan.sum()) - max_draws, 0)
-        plans.append(plan)
+        plans.append(whole_sets(counts + plan) if scrambled else plan)
     return np.array(plans)

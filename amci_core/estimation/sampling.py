@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["MAX_POINTS", "Sampler", "generators", "resolve_names"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from amci_core._arguments import seed_sequence
-from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws
+from amci_core.estimation.sobol import scrambled_sobol
+from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws, sets_of
 from amci_core.flows import Proposals
 from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem
 from amci_core.models import problem as named
-from amci_core.models.base import BOTH_SIGNS, Density
+from amci_core.models.base import BOTH_SIGNS
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.proposals import load_proposals
 
@@ -82,6 +83,7 @@ class Sampler:
         *,
         runs: int | None = None,
         common: bool = False,
+        points: str = "independent",
         own_only: bool = False,
         defensive_generator: torch.Generator | None = None,
     ) -> Draws:
@@ -92,6 +94,8 @@ class Sampler:
             generator: Source of random numbers.
             runs: Number R of independent sets of points; the batch shape is then (*, R).
             common: Whether the proposals transport the same random numbers.
+            points: `sobol` for scrambled Sobol points, counts[j] at most in as many sets as
+                `sets_of` says. A component that transports none draws independent points.
             own_only: Whether each component's density is evaluated at its own points alone, which
                 is all that a table of coefficients needs.
             defensive_generator: Source of random numbers for points of the defensive density; by
@@ -99,23 +103,34 @@ class Sampler:
 
         Raises:
             ValueError: a value is none that an estimate can be made of; or common random numbers
-                are wanted, and a proposal does not transport base samples.
+                are wanted, and a proposal does not transport base samples; or Sobol points are,
+                and none does.
         """
         drawn = {j: int(counts[j]) for j in self.present if counts[j] > 0}
-        densities: dict[int, Density] = dict(self.densities)
-        sources: dict[int, torch.Generator | None] = dict.fromkeys(drawn, generator)
+        densities: dict[int, Any] = dict(self.densities)
+        sources = dict.fromkeys(drawn, generator)
         sets = 1 if runs is None else runs
-        shared = self._shared_noise(drawn, sets, generator) if common else None
+        uniform: dict[int, Tensor] = {}
+        scrambled: dict[int, int] = {}
+        if common:
+            uniform = dict.fromkeys(drawn, self._shared_noise(drawn, sets, generator))
         if len(counts) > DEFENSIVE and counts[DEFENSIVE]:
             drawn[DEFENSIVE] = int(counts[DEFENSIVE])
             sources[DEFENSIVE] = defensive_generator or generator
             densities[DEFENSIVE] = DefensiveDensity(self.problem, self.y, self.theta)
+        if points == "sobol":
+            uniform, scrambled = self._sobol(densities, drawn, sets, sources)
         wanted = {j: n * sets for j, n in drawn.items()}
         if own_only:
-            made = {j: densities[j].draw(n, sources[j]) for j, n in wanted.items()}
+            made = {
+                j: densities[j].transport(uniform[j], sources[j])
+                if j in uniform
+                else densities[j].draw(n, sources[j])
+                for j, n in wanted.items()
+            }
             self.points = {j: x for j, (x, _) in made.items()}
         else:
-            self.points, log_q = draw_all(densities, wanted, sources, uniform=shared)
+            self.points, log_q = draw_all(densities, wanted, sources, uniform=uniform)
         axis, batch = self.y.ndim - 1, self.y.shape[:-1]
 
         def row(parts: dict[int, Tensor]) -> Tensor:
@@ -128,8 +143,7 @@ class Sampler:
         def numbers(values: Tensor) -> Array:
             return values.reshape(*batch, *(() if runs is None else (sets,)), -1).cpu().numpy()
 
-        points = row(self.points)
-        f, log_joint = self.integrand(points)
+        f, log_joint = self.integrand(row(self.points))
         theta = None if self.theta is None else self.theta.cpu()
         log_E2 = self.problem.log_evidence(self.y.cpu(), theta)
         if log_E2 is not None:
@@ -143,6 +157,7 @@ class Sampler:
             counts=drawn,
             signed=not self.problem.nonnegative or self.shift > 0,
             log_E2=log_E2,
+            sets=scrambled,
         )
 
     def integrand(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -183,6 +198,33 @@ class Sampler:
         size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
         shape, dtype, device = (size, self.problem.x.dim), self.y.dtype, self.y.device
         return 1 - torch.rand(shape, dtype=dtype, device=device, generator=generator)
+
+    def _sobol(
+        self,
+        densities: Mapping[int, Any],
+        drawn: dict[int, int],
+        sets: int,
+        sources: Mapping[int, torch.Generator],
+    ) -> tuple[dict[int, Tensor], dict[int, int]]:
+        """Scrambled points for the components that transport them, and the sets of each.
+
+        What no set takes is taken from `drawn`.
+        """
+        cases, uniform, scrambled = math.prod(self.y.shape[:-1]) * sets, {}, {}
+        for j in drawn:
+            if getattr(densities[j], "transports", False):
+                many, size = sets_of(drawn[j])
+                drawn[j] = many * size
+                made = scrambled_sobol(size, self.problem.x.dim, cases * many, sources[j])
+                uniform[j] = made.flatten(0, 1).to(self.y.dtype)
+                if size > 1:
+                    scrambled[j] = many
+        if not uniform:
+            raise ValueError(
+                "points: sobol needs proposals that transport base samples, and none of these "
+                "does. Take points='independent'"
+            )
+        return uniform, scrambled
 
 
 def generators(

@@ -120,6 +120,7 @@ class Regression:
             of_E2=of_E2,
             counts=counts,
             rounding=rounding(draws),
+            sets=draws.strata,
         )
 
 

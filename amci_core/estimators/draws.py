@@ -10,16 +10,20 @@ __all__ = [
     "COMPONENTS",
     "DEFENSIVE",
     "DEFENSIVE_SHARE",
+    "POINTS",
     "PROPOSALS",
     "TERMS",
     "Array",
     "Draws",
     "defensive_draws",
+    "sets_of",
     "split_evenly",
+    "whole_sets",
 ]
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +37,9 @@ DEFENSIVE = COMPONENTS.index("defensive")
 TERMS = ("E1_plus", "E1_minus", "E2")
 # Share of all draws that come from the defensive density, and the least number of them.
 DEFENSIVE_SHARE, LEAST_DEFENSIVE = 1 / 8, 4
+# How points are drawn, and the least number of scrambled sets of each component.
+POINTS = ("independent", "sobol")
+LEAST_SETS = 4
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,9 @@ class Draws:
         counts: Number of points of every component, by its number; they stand in this order.
         signed: Whether f can be negative, so that there is an E1_minus.
         log_E2: log E2 in nats, (*), where it is known and needs no draws.
+        sets: Number of scrambled sets of Sobol points, of equal size and one after another, that
+            the points of a component are made of, by its number; points of the others are
+            independent.
     """
 
     f: Array
@@ -55,6 +65,7 @@ class Draws:
     counts: Mapping[int, int]
     signed: bool
     log_E2: Array | None = None
+    sets: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -79,6 +90,11 @@ class Draws:
     def components(self) -> NDArray[np.int64]:
         """The component of each point, by its number, (n,)."""
         return np.repeat(list(self.counts), list(self.counts.values()))
+
+    @property
+    def strata(self) -> tuple[int, ...]:
+        """How many independent parts the draws of every component have: its sets, or draws."""
+        return tuple(self.sets.get(j, n) for j, n in self.counts.items() if n)
 
     def stretch(self, j: int) -> slice:
         """The place of component j's points in the row.
@@ -127,7 +143,7 @@ class Draws:
         left = {j: n for j, n in left.items() if n}
         starts = {j: self.stretch(j).start for j in left}
         index = np.concatenate([np.arange(starts[j], starts[j] + n) for j, n in left.items()])
-        return self.mapped(lambda values: values[..., index], left)
+        return replace(self.mapped(lambda values: values[..., index], left), sets={})
 
     def of(self, cases: Any) -> Draws:
         """The draws of some cases, by an index of the batch's first axis."""
@@ -161,6 +177,24 @@ class Draws:
             log_q={j: join(log_q, other.log_q[j]) for j, log_q in self.log_q.items()},
             counts={j: n for j, n in counts.items() if n},
         )
+
+
+def sets_of(n: int) -> tuple[int, int]:
+    """How many sets of Sobol points, and points of each, are made of n draws at most.
+
+    Sets are as large a power of two as leaves four of them or more, which tell the error.
+    """
+    size = 2 ** max(math.floor(math.log2(n / LEAST_SETS)), 0) if n else 1
+    return n // size, size
+
+
+def whole_sets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draws of each component (*, 4) in whole sets; the defensive density takes the rest."""
+    found = counts.copy()
+    found[..., :DEFENSIVE] = np.vectorize(lambda n: math.prod(sets_of(n)))(counts[..., :DEFENSIVE])
+    rest = (counts - found).sum(axis=-1)
+    found[..., DEFENSIVE] += np.where(counts[..., DEFENSIVE] > 0, rest, 0)
+    return found
 
 
 def defensive_draws(total: int, share: float) -> int:

@@ -30,6 +30,7 @@ from amci_core.estimators.draws import (
     Array,
     Draws,
     split_evenly,
+    whole_sets,
 )
 from amci_core.estimators.mis import Moments, moments
 
@@ -43,12 +44,16 @@ class Estimator(ABC):
         fixed: Whether the numbers of draws from each proposal are fixed, and not chance.
         own_densities: Whether it needs the density of each proposal at its own draws alone.
         defensive: Share of a total that the defensive density draws for it.
+        points: How its proposals draw: `independent`, or `sobol`, scrambled Sobol points.
+        takes_sobol: Whether the latter is possible.
     """
 
     common: bool = False
     fixed: bool = True
     own_densities: bool = False
     defensive: float = 0.0
+    points: str = "independent"
+    takes_sobol: bool = False
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         """The proposals, among those present, that it draws from."""
@@ -65,7 +70,8 @@ class Estimator(ABC):
             ValueError: a total is less than one draw of each proposal.
         """
         used = self.used(present)
-        return np.array([split_evenly(n, used, self.defensive, equal=self.common) for n in totals])
+        counts = [split_evenly(n, used, self.defensive, equal=self.common) for n in totals]
+        return whole_sets(np.array(counts)) if self.points == "sobol" else np.array(counts)
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each component must be at hand for these totals, (4,)."""
@@ -104,10 +110,15 @@ class Tabled(Estimator):
     table: tables.Table
     choose: Callable[[Moments], tables.Table] | None = None
     common: bool = False
+    points: str = "independent"
 
     @property
     def own_densities(self) -> bool:  # type: ignore[override]
         return self.choose is None
+
+    @property
+    def takes_sobol(self) -> bool:  # type: ignore[override]
+        return self.choose is None and not self.common
 
     def table_of(self, present: Sequence[int]) -> tables.Table:
         """The table with the proposals that are there.
@@ -156,6 +167,8 @@ class ControlVariates(Estimator):
     """AMCI with control variates, see `amci_core.estimators.control_variates`."""
 
     defensive: float = DEFENSIVE_SHARE
+    points: str = "independent"
+    takes_sobol = True
 
     def prepared(self, draws: Draws, counts: Counts) -> Prepared:
         own = np.diag([float(j in draws.present) for j in range(3)])

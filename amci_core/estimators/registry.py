@@ -2,11 +2,14 @@ r"""The estimators by name: `ESTIMATORS`."""
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "resolve"]
+__all__ = ["ESTIMATORS", "check_points", "resolve"]
+
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
+from amci_core.estimators.draws import POINTS
 from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -23,7 +26,11 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def resolve(
-    chosen: str | ArrayLike | Estimator, *, alpha: float | None = None, beta: float | None = None
+    chosen: str | ArrayLike | Estimator,
+    *,
+    alpha: float | None = None,
+    beta: float | None = None,
+    points: str | None = None,
 ) -> Estimator:
     """The estimator of that name, or the one that a table of coefficients defines.
 
@@ -32,15 +39,41 @@ def resolve(
             estimator.
         alpha: With `reuse`, the share of E1 that comes from q1's draws.
         beta: With `reuse`, the share of E2 that comes from q1's draws.
+        points: `independent` or `sobol`; None for the estimator's own.
 
     Raises:
-        ValueError: no estimator has that name, the table is not one, or alpha and beta do not go
-            with it.
+        ValueError: no estimator has that name, the table is not one, or alpha and beta, or Sobol
+            points, do not go with it.
 
     Example:
         >>> resolve("amci").used((0, 2))
         (0, 2)
     """
+    found = _named(chosen, alpha, beta)
+    if points is None:
+        return found
+    if check_points(points) == "sobol" and not found.takes_sobol:
+        raise ValueError(
+            "points: sobol goes with amci-cv and tables of fixed coefficients such as amci, not "
+            f"with {chosen!r}. Take points='independent'"
+        )
+    return found if points == found.points else replace(found, points=points)  # type: ignore
+
+
+def check_points(points: str) -> str:
+    """Returns how proposals draw, one of `POINTS`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if points not in POINTS:
+        raise ValueError(f"points: expected one of {', '.join(POINTS)}, got {points!r}")
+    return points
+
+
+def _named(
+    chosen: str | ArrayLike | Estimator, alpha: float | None, beta: float | None
+) -> Estimator:
     if isinstance(chosen, Estimator):
         return chosen
     if not isinstance(chosen, str):

@@ -9,6 +9,13 @@ components (see `amci_core.estimators.mis`), all of it in a unit of about |mu|: 
 below 1e-154 are zero in units of f. An interval is Student's t on the standard error, with as many
 degrees of freedom as the effective number of squared errors, (sum e)^2 / sum e^2 with e what each
 draw adds to V.
+
+Sobol points come in scrambled sets, R_j of each component. Sums S of z_j / n_j over the sets are
+independent, and the draws of a set are not:
+
+    V = sum_j V_j,   V_j = R_j / (R_j - 1) sum_r (S_jr - mean_r S_jr)^2,
+
+with (sum V_j)^2 / sum_j V_j^2 / (R_j - 1) degrees of freedom (Welch and Satterthwaite), N at most.
 """
 
 from __future__ import annotations
@@ -60,6 +67,8 @@ class Errors:
         of_E2: What a draw adds to the relative error of E2, (*, n), also zero on average.
         counts: Numbers of draws of every component, in the order of the draws.
         rounding: Rounding error of the estimate in that unit, (*).
+        sets: Number of scrambled sets of Sobol points of every component, or of its draws if they
+            are independent, in the same order.
     """
 
     log_unit: Array
@@ -68,6 +77,7 @@ class Errors:
     of_E2: Array
     counts: tuple[int, ...]
     rounding: Array
+    sets: tuple[int, ...]
 
     @property
     def of_mu(self) -> Array:
@@ -77,14 +87,44 @@ class Errors:
     @property
     def covariance(self) -> Array:
         """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
-        both = np.stack([self.of_E1, self.of_E2], -2)
-        return np.asarray((both * bessel(self.counts)) @ both.swapaxes(-1, -2))
+        both = self.sums(np.stack([self.of_E1, self.of_E2], -2))
+        return np.asarray((both * bessel(self.sets)) @ both.swapaxes(-1, -2))
 
     @property
     def variance(self) -> Array:
         """Of mu, in the unit squared, (*); NaN where a component has a single draw."""
-        z = self.of_mu
-        return np.asarray(np.vecdot(z * bessel(self.counts), z))
+        return self.variance_of(self.of_mu)
+
+    def sums(self, values: Array) -> Array:
+        """The sums of values (*, n) over the sets of every component, (*, sets)."""
+        if self.sets == self.counts:
+            return values
+        parts = np.split(values, np.cumsum(self.counts)[:-1], axis=-1)
+        summed = [
+            part.reshape(*part.shape[:-1], sets, -1).sum(axis=-1)
+            for part, sets in zip(parts, self.sets, strict=True)
+        ]
+        return np.concatenate(summed, axis=-1)
+
+    def variance_of(self, z: Array) -> Array:
+        """The variance, (*), of the sum of z (*, n), centred within each component's draws."""
+        sums = self.sums(z)
+        return np.asarray(np.vecdot(sums * bessel(self.sets), sums))
+
+    @property
+    def freedom(self) -> Array:
+        """Degrees of freedom of the standard error, (*)."""
+        if self.sets == self.counts:
+            return self.determined_by
+        parts = np.split(self.sums(self.of_mu), np.cumsum(self.sets)[:-1], axis=-1)
+        total, over_freedom = np.zeros_like(self.value), np.zeros_like(self.value)
+        for S, sets, count in zip(parts, self.sets, self.counts, strict=True):
+            V = np.vecdot(S * bessel((sets,)), S)
+            own = effective_number(np.square(S)) if sets == count else sets - 1
+            total += V
+            over_freedom += np.nan_to_num(np.square(V) / own)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.fmin(np.square(total) / over_freedom, self.determined_by)
 
     @cached_property
     def determined_by(self) -> Array:
@@ -100,7 +140,7 @@ class Errors:
     def uncertainty(self) -> Uncertainty:
         """By these draws alone."""
         error = np.maximum(np.sqrt(self.variance), self.rounding)
-        return Uncertainty(self.log_unit, self.value, error, self.covariance, self.determined_by)
+        return Uncertainty(self.log_unit, self.value, error, self.covariance, self.freedom)
 
     @property
     def largest_share(self) -> Array:
@@ -213,7 +253,7 @@ def table_errors(prepared: Prepared, combined: Combined) -> Errors:
     strata = prepared.components or draws
     counts = tuple(n for n in strata.counts.values() if n)
     of_E1, of_E2 = centred(of_E1, counts), centred(of_E2, counts)
-    return Errors(log_unit, value, of_E1, of_E2, counts, rounding(draws))
+    return Errors(log_unit, value, of_E1, of_E2, counts, rounding(draws), strata.strata)
 
 
 def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertainty:

@@ -168,6 +168,7 @@ class Sweep:
         budgets: Sequence[int],
         estimators: Estimators | None = None,
         truth: Any = None,
+        points: str | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -180,7 +181,7 @@ class Sweep:
             if device != AUTO:
                 raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
             self.device = CPU
-        self.estimators = chosen_estimators(estimators, problem, proposals)
+        self.estimators = chosen_estimators(estimators, problem, proposals, points)
         self.drawn = {name: each for name, each in self.estimators.items() if each is not None}
         if isinstance(cases, tuple):
             y, theta = problem.check(*cases)
@@ -251,12 +252,14 @@ class Sweep:
         of = origin(self.problem, self.proposals)
         theta = () if self.theta is None else (self.theta.numpy(),)
         truth = self.truth.log_unit, self.truth.sign, self.truth.error
+        sobol = [name for name, each in self.drawn.items() if each.points == "sobol"]
         return {
             **{name: of[name] for name in ("problem", "variant", "weights")},
             "cases": len(self),
             "runs": self.runs,
             "budgets": self.budgets.tolist(),
             "estimators": list(self.estimators),
+            **({"sobol": sobol} if sobol else {}),
             "seed": self.seed,
             **({} if self.device == CPU else {"device": str(self.device)}),
             "values": digest(self.y.numpy(), *theta, *truth),
@@ -336,6 +339,7 @@ def evaluate(
     budgets: Sequence[int] = (2, 10, 100, 1000),
     estimators: Estimators | None = None,
     truth: Any = None,
+    points: str | None = None,
     seed: int = 0,
     device: str = "cpu",
     out: str | Path | None = None,
@@ -360,6 +364,7 @@ def evaluate(
             `standard_error`, such as `read_cases` gives. Without errors they count as exact; with
             them `reference_limited` says which results they are too large for. With a number of
             cases it is for `problem.cases(n, seed=seed)`.
+        points: As for `error_curves`.
         seed: Whole number >= 0.
         device: Where points are drawn and densities computed: cpu, cuda or another device of
             PyTorch, or auto, a GPU where there is one. Devices draw different random numbers.
@@ -395,6 +400,7 @@ def evaluate(
         budgets=budgets,
         estimators=estimators,
         truth=truth,
+        points=points,
         seed=seed,
         device=device,
     )
@@ -421,7 +427,7 @@ def evaluate(
         number, why = next(iter(failures.items()))
         raise RuntimeError(f"all of {len(sweep)} cases failed; case {number}: {why}")
     found = Cases(pa.concat_tables(tables).sort_by("case"))
-    points = found.points[~np.isin(found.number, list(before))].sum()
+    drawn = found.points[~np.isin(found.number, list(before))].sum()
     seconds = time.perf_counter() - began
     shares = {name: found.against_bound(name) for name in sweep.drawn if BOUND in sweep.estimators}
     below, surely, undecided = (
@@ -441,7 +447,7 @@ def evaluate(
         surely_below_bound=surely,
         undecided_bound=undecided,
         truth_error=float(np.max(doubt[found.truth != 0], initial=0.0)),
-        draws_per_second=float(points / seconds),
+        draws_per_second=float(drawn / seconds),
         seconds=seconds,
         failures=failures,
     )

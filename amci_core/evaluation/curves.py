@@ -195,6 +195,7 @@ def error_curves(
     runs: int = 1000,
     estimators: Estimators | None = None,
     truth: Any = None,
+    points: str | None = None,
     seed: int = 0,
 ) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
@@ -217,6 +218,8 @@ def error_curves(
         truth: The value that errors are counted from, in units of f, if the problem does not know
             its truth: the result of `amci_core.reference_value`, or numbers that broadcast to (*).
             Estimates from the proposals under test share their faults.
+        points: As for `amci_core.estimate`: `sobol` for the estimators that take such points, the
+            others draw independent ones. A budget takes points of its own.
         seed: Whole number >= 0; the same seed gives the same curves.
 
     Raises:
@@ -244,6 +247,7 @@ def stream_error_curves(
     runs: int = 1000,
     estimators: Estimators | None = None,
     truth: Any = None,
+    points: str | None = None,
     seed: int = 0,
 ) -> Stream[ErrorCurves]:
     """`error_curves` part by part: an iterator of results from ever more draws.
@@ -256,7 +260,7 @@ def stream_error_curves(
     checked = checked_budgets(budgets)
     check_count("runs", runs, low=1, high=MAX_RUNS)
     check_seed(seed)
-    chosen = chosen_estimators(estimators, problem, proposals)
+    chosen = chosen_estimators(estimators, problem, proposals, points)
     target = Truth.of(problem, y, theta, truth)
     drawn = {name: each for name, each in chosen.items() if each is not None}
     bound = {}

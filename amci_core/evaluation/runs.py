@@ -34,6 +34,7 @@ from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Estimator, resolve
 from amci_core.estimators.combine import Combined
 from amci_core.estimators.draws import DEFENSIVE, Array
+from amci_core.estimators.registry import check_points
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -181,11 +182,20 @@ class Runs:
         reserved: dict[bool, list[Any]] = {}
         for name, each in estimators.items():
             counts = each.reserve(self._afforded(name), sampler.present)
-            reserved.setdefault(each.common, []).append(counts)
+            if each.points == "independent":
+                reserved.setdefault(each.common, []).append(counts)
         self._counts = {common: np.max(reserved[common], axis=0) for common in sorted(reserved)}
-        self.points = sum(int(counts.sum()) for counts in self._counts.values())
+        # A number of draws takes Sobol points of its own.
+        alone = [
+            counts
+            for name, each in estimators.items()
+            if each.points == "sobol"
+            for counts in each.counts(self._afforded(name), sampler.present)
+        ]
+        reserves = [*self._counts.values(), *alone]
+        self.points = sum(int(counts.sum()) for counts in reserves)
         # The numbers of runs made at a time do not depend on defensive draws.
-        own = sum(int(counts[:DEFENSIVE].sum()) for counts in self._counts.values())
+        own = sum(int(counts[:DEFENSIVE].sum()) for counts in reserves)
         own *= truth.log_unit.size
         check_count("budgets, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
@@ -210,10 +220,23 @@ class Runs:
         }
         found = {}
         for name, each in self._estimators.items():
-            prepared = each.prepare(draws[each.common], self._afforded(name), for_choices)
-            errors = self._truth.errors(prepared.combine())
+            if each.points == "sobol":
+                errors = self._sobol(each, self._afforded(name), runs, for_points)
+            else:
+                prepared = each.prepare(draws[each.common], self._afforded(name), for_choices)
+                errors = self._truth.errors(prepared.combine())
             found[name] = np.where(self.tried(name), errors, np.nan)
         return found
+
+    def _sobol(
+        self, each: Estimator, totals: Sequence[int], runs: int, generator: torch.Generator
+    ) -> Array:
+        """Errors of an estimator with scrambled points, (*, runs, B)."""
+        errors = []
+        for counts in each.counts(totals, self._sampler.present):
+            drawn = self._sampler.draw(counts, generator, runs=runs, points="sobol")
+            errors.append(self._truth.errors(each.prepare_all(drawn).combine()))
+        return np.concatenate(errors, axis=-1)
 
     def tried(self, name: str) -> NDArray[np.bool_]:
         """Budgets that are large enough for an estimate, (B,)."""
@@ -301,7 +324,10 @@ def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:
 
 
 def chosen_estimators(
-    wanted: Estimators | None, problem: Problem, proposals: Proposals
+    wanted: Estimators | None,
+    problem: Problem,
+    proposals: Proposals,
+    points: str | None = None,
 ) -> dict[str, Estimator | None]:
     """The requested estimators by name, in their order; None for the bound, without draws.
 
@@ -310,9 +336,10 @@ def chosen_estimators(
             `default_estimators`.
         problem: The problem.
         proposals: Its proposals.
+        points: `sobol` for those that take them, `independent`; None for each estimator's own.
 
     Raises:
-        ValueError: a name is unknown, a table is not one, or there are none.
+        ValueError: a name is unknown, a table is not one, or there are none; or points are none.
     """
     if wanted is None:
         wanted = default_estimators(problem, proposals)
@@ -321,7 +348,14 @@ def chosen_estimators(
     texts = {name: each for name, each in named.items() if isinstance(each, str)}
     if not named or not all(text.partition(":")[0] in known for text in texts.values()):
         raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
-    return {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
+    found = {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
+    if points is None:
+        return found
+    check_points(points)
+    return {
+        name: each and resolve(each, points=points if each.takes_sobol else "independent")
+        for name, each in found.items()
+    }
 
 
 def default_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:

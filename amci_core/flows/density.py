@@ -29,10 +29,26 @@ class ConditionalDensity(ABC):
 
     Arguments:
         batch_shape: The broadcast batch shape of y and theta.
+
+    Attributes:
+        transports: Whether it has a `transport`, so that it can draw from Sobol points.
     """
+
+    transports: bool = False
 
     def __init__(self, batch_shape: torch.Size) -> None:
         self.batch_shape = batch_shape
+
+    def transport(
+        self, u: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Uniform points of (0, 1]^D, (cases * n, D), as points x (*, n, D), with log q(x) (*, n).
+
+        Arguments:
+            u: The uniform points.
+            generator: Draws what they cannot make, such as a component of a mixture.
+        """
+        raise NotImplementedError(f"{type(self).__name__} transports no uniform points")
 
     @abstractmethod
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
@@ -74,6 +90,8 @@ class TransformedDensity(ConditionalDensity):
         like: A tensor of the type and on the device of the points.
     """
 
+    transports = True
+
     def __init__(self, batch_shape: torch.Size, *, dim: int, like: Tensor) -> None:
         super().__init__(batch_shape)
         self.cases = math.prod(batch_shape)
@@ -86,6 +104,11 @@ class TransformedDensity(ConditionalDensity):
     def from_uniform(self, u: Tensor) -> Tensor:
         """Base samples of uniform ones on (0, 1]^D, (cases * n, D)."""
         return u
+
+    def transport(
+        self, u: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        return self.forward(self.from_uniform(u))
 
     def base_samples(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Base samples for n draws of every case, (cases * n, D)."""

@@ -7,6 +7,7 @@ __all__ = ["GammaBeta"]
 from typing import Any
 
 import torch
+from scipy.special import betaincinv, gammaincinv
 from torch import Tensor
 from torch.distributions import Beta, Gamma
 from torch.nn.functional import softplus
@@ -73,6 +74,8 @@ class GammaBeta(Trainable):
 class GammaBetaDensity(ConditionalDensity):
     """The two distributions at given y and theta."""
 
+    transports = True
+
     def __init__(self, proposal: GammaBeta, y: Tensor, theta: Tensor | None) -> None:
         super().__init__(y.shape[:-1])
         self._proposal = proposal
@@ -94,6 +97,20 @@ class GammaBetaDensity(ConditionalDensity):
         x = torch.stack([first, second], -1).reshape(*self.batch_shape, n, 2)
         return x, self.log_prob(x)
 
+    def transport(
+        self, u: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        first, second = u.reshape(len(self._y), -1, 2).unbind(-1)
+        shape, rate = self._gamma.concentration, self._gamma.rate
+        size = quantile(gammaincinv, first, shape.expand_as(first)) / rate
+        size = size.clamp(min=torch.finfo(size.dtype).tiny)
+        beta = self._proposal.second(self._y, self._theta, size)
+        share = quantile(betaincinv, second, beta.concentration1, beta.concentration0)
+        eps = torch.finfo(share.dtype).eps
+        x = torch.stack([size, share.clamp(eps, 1 - eps)], -1)
+        x = x.reshape(*self.batch_shape, -1, 2)
+        return x, self.log_prob(x)
+
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
         first, second = x.reshape(len(self._y), *x.shape[-2:]).unbind(-1)
@@ -102,3 +119,9 @@ class GammaBetaDensity(ConditionalDensity):
         log_q: Tensor = self._gamma.log_prob(size)
         log_q = log_q + self._proposal.second(self._y, self._theta, size).log_prob(share)
         return log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
+
+
+def quantile(inverse: Any, u: Tensor, *parameters: Tensor) -> Tensor:
+    """The quantiles at u (*) of a distribution with these parameters, by an inverse of SciPy."""
+    found = inverse(*(p.double().cpu().numpy() for p in parameters), u.cpu().numpy())
+    return torch.as_tensor(found).to(u)

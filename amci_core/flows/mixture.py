@@ -49,6 +49,7 @@ class MixtureDensity(ConditionalDensity):
     def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
         self.batch_shape = flow.batch_shape
         self.flow, self.defence = flow, defence
+        self.transports = getattr(flow, "transports", False)
         if isinstance(log_odds, float):
             log_odds = torch.tensor(log_odds, dtype=torch.float64)
         self._weight = log_odds.sigmoid()
@@ -59,15 +60,29 @@ class MixtureDensity(ConditionalDensity):
         return x, self.mixed(log_flow, log_defence)
 
     def draw_apart(
-        self, n: int, generator: torch.Generator | None = None
+        self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """n points, and their log density under the flow and under the defence."""
-        x, log_flow = self.flow.draw(n, generator)
-        uniform = torch.rand(log_flow.shape, device=x.device, generator=generator)
-        defended = uniform < self._weight
+        """n points, and their log density under the flow and under the defence.
+
+        Of uniform points of (0, 1]^D, (cases * n, D), the first coordinate chooses the component,
+        and is then stretched to (0, 1] again for the flow.
+        """
+        if uniform is None:
+            x, log_flow = self.flow.draw(n, generator)
+            chosen = torch.rand(log_flow.shape, device=x.device, generator=generator)
+            defended = chosen < self._weight
+        else:
+            x, log_flow, defended = self._of_flow(uniform.reshape(*self.batch_shape, n, -1))
         most = int(defended.sum(-1).max())
         other = self.defence.draw(most, generator)[0].to(x) if most else None
         return self._joined(x, log_flow, defended, other)
+
+    def transport(
+        self, u: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        n = len(u) // math.prod(self.batch_shape)
+        x, log_flow, log_defence = self.draw_apart(n, generator, u)
+        return x, self.mixed(log_flow, log_defence)
 
     def log_prob(self, x: Tensor) -> Tensor:
         return self.mixed(self.flow.log_prob(x), self.defence.log_prob(x))
@@ -80,6 +95,13 @@ class MixtureDensity(ConditionalDensity):
         least = torch.finfo(first.dtype).min
         log_q = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
         return log_q.masked_fill(log_q == least, -math.inf)
+
+    def _of_flow(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Points of the flow from u (*, n, D), their log density, and which the defence takes."""
+        first, weight = u[..., 0], self._weight
+        defended = first <= weight
+        stretched = ((first - weight) / (1 - weight)).where(~defended, 1.0)
+        return *self.flow.transport(_rows(stretched, u[..., 1:])), defended
 
     def _joined(
         self, x: Tensor, log_flow: Tensor, defended: Tensor, other: Tensor | None
@@ -106,9 +128,9 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
         TransformedDensity.__init__(self, flow.batch_shape, dim=flow.dim, like=flow.like)
 
     def draw_apart(
-        self, n: int, generator: torch.Generator | None = None
+        self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        return self._forward(self.base_samples(n, generator))
+        return self._forward(self.base_samples(n, generator) if uniform is None else uniform)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         x, log_flow, log_defence = self._forward(z)
@@ -116,22 +138,20 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
 
     def _forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         z = z.reshape(*self.batch_shape, -1, self.dim)
-        first, others, weight = z[..., 0], z[..., 1:], self._weight
-        defended = first <= weight
-        stretched = ((first - weight) / (1 - weight)).where(~defended, 1.0)
-        x, log_flow = self.flow.forward(_base_samples(stretched, others))
+        first, others = z[..., 0], z[..., 1:]
+        x, log_flow, defended = self._of_flow(z)
         other = None
         if most := int(defended.sum(-1).max()):
             # As many of every case; those beyond its own are not used.
             index = defended.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
-            stretched = (first.gather(-1, index) / weight).clamp(max=1)
+            stretched = (first.gather(-1, index) / self._weight).clamp(max=1)
             others = others.gather(-2, index[..., None].expand(*index.shape, self.dim - 1))
-            other, _ = self.defence.forward(_base_samples(stretched, others))
+            other, _ = self.defence.transport(_rows(stretched, others))
         return self._joined(x, log_flow, defended, other)
 
 
-def _base_samples(first: Tensor, others: Tensor) -> Tensor:
-    """Rows of base samples in (0, 1]^D; a stretched coordinate may be rounded to zero."""
+def _rows(first: Tensor, others: Tensor) -> Tensor:
+    """Rows of points of (0, 1]^D; a stretched coordinate may be rounded to zero."""
     first = first.clamp(torch.finfo(first.dtype).tiny, 1)
     return torch.cat([first[..., None], others], -1).flatten(0, -2)
 

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from amci_core.flows.density import ConditionalDensity, Proposal, TransformedDensity
+from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.models import Problem
-from amci_core.models.base import Density, check_problem
+from amci_core.models.base import check_problem
 
 Key = TypeVar("Key", bound=Hashable)
 # The variant that draws from the problem's defensive density, before anything is trained for it.
@@ -251,11 +251,11 @@ def check_proposals(problem: Any, proposals: Any) -> None:
 
 
 def draw_all(
-    densities: Mapping[Key, Density],
+    densities: Mapping[Key, Any],
     counts: Mapping[Key, int],
     generators: Mapping[Key, torch.Generator | None],
     *,
-    uniform: Tensor | None = None,
+    uniform: Mapping[Key, Tensor] | None = None,
 ) -> tuple[dict[Key, Tensor], dict[Key, dict[Key, Tensor]]]:
     """Points of several densities, and the log density of all points under each of them.
 
@@ -263,8 +263,8 @@ def draw_all(
         densities: The densities, all at the same y and theta, by any name.
         counts: How many points each gives; those left out give none.
         generators: Sources of random numbers, by the same names as `counts`.
-        uniform: Points of (0, 1]^D, (cases * n, D), which transformed densities take in the place
-            of base samples of their own.
+        uniform: For densities that transport them, points of (0, 1]^D, (cases * n, D), in the
+            place of base samples of their own.
 
     Returns:
         x[j], the points of j, (*, n_j, D); and log_q[k][j], their log density under k in nats.
@@ -282,14 +282,14 @@ def draw_all(
         if isinstance(q, MixtureDensity) and q.defence is other
     }
     for j, n in counts.items():
-        q = densities[j]
-        if isinstance(q, TransformedDensity) and uniform is not None:
-            x[j], log_q[j][j] = q.forward(q.from_uniform(uniform))
-        elif isinstance(q, MixtureDensity) and j in defences:
-            x[j], log_flow, log_defence = q.draw_apart(n, generators[j])
+        q, given = densities[j], (uniform or {}).get(j)
+        if isinstance(q, MixtureDensity) and j in defences:
+            x[j], log_flow, log_defence = q.draw_apart(n, generators[j], given)
             log_q[j][j], log_q[defences[j]][j] = q.mixed(log_flow, log_defence), log_defence
         else:
-            x[j], log_q[j][j] = q.draw(n, generators[j])
+            x[j], log_q[j][j] = (
+                q.draw(n, generators[j]) if given is None else q.transport(given, generators[j])
+            )
     for k, q in sorted(densities.items(), key=lambda item: item[0] in defences):
         missing = [j for j in x if j not in log_q[k]]
         if missing:

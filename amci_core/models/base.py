@@ -364,6 +364,12 @@ class Problem(ABC):
         do: its draws follow from `generator` as well.
         """
 
+    def prior_from_uniform(self, u: Tensor) -> Tensor | None:
+        """Points of p(x) as a function of uniform points of (0, 1)^D, (*, D), so that the prior
+        can draw from Sobol points; None (default): it cannot.
+        """
+        return None
+
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(y | x) in nats; x and y broadcast: (*, D), result: (*). Zero without y."""
         if self.y is not None:
@@ -432,6 +438,10 @@ class Problem(ABC):
     def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         """Log density of the points of `sample_defensive` at x (*, n, D), in nats: (*, n)."""
         return self.log_prior(x)
+
+    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor | None:
+        """As `prior_from_uniform` for the points x (*, n, D) of `sample_defensive`."""
+        return None if self.has_defensive else self.prior_from_uniform(u)
 
     @property
     def has_defensive(self) -> bool:
@@ -747,6 +757,9 @@ class DerivedProblem(Problem):
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.original.sample_prior(n, generator)
+
+    def prior_from_uniform(self, u: Tensor) -> Tensor | None:
+        return self.original.prior_from_uniform(u)
 
     @property
     def support(self) -> Constraint:

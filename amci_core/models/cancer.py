@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 import torch
-from scipy.special import betaln, gammaln
+from scipy.special import betaincinv, betaln, gammaincinv, gammaln
 from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
@@ -186,6 +186,11 @@ class TumourTreatment(Problem):
         c0 = C0_SCALE * gamma(C0_SHAPE)
         a, b = gamma(EPSILON_A), gamma(EPSILON_B)
         return torch.stack([c0, a / (a + b)], -1)
+
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
+        first, second = np.moveaxis(u.cpu().numpy(), -1, 0)
+        c0 = C0_SCALE * gammaincinv(C0_SHAPE, first)
+        return torch.as_tensor(np.stack([c0, betaincinv(EPSILON_A, EPSILON_B, second)], -1)).to(u)
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
         shape, rate, _ = _measured(self._early_sizes(x))

@@ -90,6 +90,33 @@ class DefensiveDensity:
         x = self._problem.sample_prior(math.prod(self.batch_shape) * n, generator)
         return x.reshape(*self.batch_shape, n, -1)
 
+    @property
+    def transports(self) -> bool:
+        """Whether each part is a function of uniform points."""
+        u = self._y.new_full((*self.batch_shape, 1, self._problem.x.dim), 0.5)
+        return all(self._from_uniform(part, u) is not None for part in self._parts)
+
+    def transport(
+        self, u: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Uniform points of (0, 1]^D, (cases * n, D), as points x (*, n, D), with log q (*, n).
+
+        The first coordinate chooses the part, and is then stretched to (0, 1] again.
+        """
+        u = u.reshape(*self.batch_shape, -1, u.shape[-1])
+        first = u[..., :1] * len(self._parts)
+        part = first.ceil() - 1
+        stretched = (first - part).clamp(max=1 - torch.finfo(u.dtype).eps)
+        u = torch.cat([stretched, u[..., 1:]], -1)
+        x = torch.stack([self._from_uniform(each, u) for each in self._parts])  # type: ignore
+        x = x.gather(0, part.long().expand(u.shape)[None])[0].to(self._y.dtype)
+        return x, self.log_prob(x)
+
+    def _from_uniform(self, part: Problem | None, u: Tensor) -> Tensor | None:
+        if part is None:
+            return self._problem.prior_from_uniform(u)
+        return part.defensive_from_uniform(self._y, self._theta, u)
+
     def log_prob(self, x: Tensor) -> Tensor:
         """The log density in nats at points x (*, n, D), (*, n); -inf outside all terms."""
         parts = [

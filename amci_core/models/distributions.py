@@ -264,6 +264,9 @@ class _Model(Problem):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self._law("prior", generator.device).sample((n,))
 
+    def prior_from_uniform(self, u: Tensor) -> Tensor | None:
+        return self._law("prior", u.device).quantiles(u)
+
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
         return None if self.theta is None else self._law("theta", generator.device).sample((n,))
 
@@ -349,6 +352,18 @@ class _Law:
         drawn = [part.sample(torch.Size(shape)).double() for part in self.parts]
         pairs = zip(drawn, self.parts, strict=True)
         return torch.cat([x if part.event_shape else x[..., None] for x, part in pairs], -1)
+
+    def quantiles(self, u: Tensor) -> Tensor | None:
+        """Values (*, D) whose coordinates are quantiles at u (*, D); None if not all are known."""
+        found = []
+        for part, own in zip(self.parts, u.split(self.sizes, -1), strict=True):
+            base = part.base_dist if isinstance(part, Independent) else part
+            try:
+                x = base.icdf(own if part.event_shape else own[..., 0])
+            except NotImplementedError:
+                return None
+            found.append(x if part.event_shape else x[..., None])
+        return torch.cat(found, -1)
 
     @property
     def whole(self) -> tuple[bool, ...]:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import torch
 from scipy.optimize import elementwise
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, gammaincinv, log_ndtr
 from scipy.stats import norm
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
@@ -103,6 +103,11 @@ class GainLoss(GaussianModel):
         excess = exponentials.sum(-1, keepdim=True) * self._reference_scale(y, theta)
         x = self._beyond(theta[..., None, :], excess)
         return x, self.log_defensive(x, y, theta)
+
+    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
+        assert theta is not None
+        excess = torch.as_tensor(gammaincinv(2.0, u.cpu().numpy())).to(u)
+        return self._beyond(theta[..., None, :], excess * self._reference_scale(y, theta))
 
     def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None

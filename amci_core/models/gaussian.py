@@ -118,6 +118,10 @@ class GaussianModel(Problem):
         z = self._standard_normal(n, generator)
         return z @ self._constant("prior_cholesky", z).T
 
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
+        z: Tensor = torch.special.ndtri(u)
+        return z @ self._constant("prior_cholesky", u).T
+
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
         noise = torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
         return x + noise

@@ -96,6 +96,13 @@ class LineProblem(Problem):
         x = sign * strictly_above(bound + excess, bound)
         return x, self.log_defensive(x, y, theta)
 
+    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor | None:
+        bound, sign = self._one_sided(y, theta)
+        if bound is None:
+            return self.prior_from_uniform(u)
+        bound = sign * bound[..., None, :]
+        return sign * strictly_above(bound - self._spread * u.log(), bound)
+
     def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         bound, sign = self._one_sided(y, theta)
         if bound is None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.models.base import Array, Density, OptimalProposals, Problem, Variable
+from amci_core.models.base import Array, OptimalProposals, Problem, Variable
 from amci_core.models.quadrature import gauss_legendre
 
 DIM = 2
@@ -61,6 +61,9 @@ class ProductPeak(Problem):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.x.uniform(n, generator)
 
+    def prior_from_uniform(self, u: Tensor) -> Tensor:
+        return u
+
     def sample_training(
         self, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -74,10 +77,13 @@ class ProductPeak(Problem):
     ) -> tuple[Tensor, Tensor]:
         return self._reference(y, theta).draw(n, generator)
 
+    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
+        return self._reference(y, theta).from_uniform(u)
+
     def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         return self._reference(y, theta).log_prob(x)
 
-    def _reference(self, y: Tensor, theta: Tensor | None) -> Density:
+    def _reference(self, y: Tensor, theta: Tensor | None) -> _TruncatedCauchy:
         # A peak of the same kind and half the sharpness, which covers the whole square.
         return _TruncatedCauchy(self, theta, broadening=2)
 
@@ -152,9 +158,13 @@ class _TruncatedCauchy:
         uniform = torch.rand(
             *self.batch_shape, n, DIM, dtype=low.dtype, generator=generator, device=low.device
         )
-        angle = low + uniform * self._width
-        x = (self._centre + angle.tan() / self._sharpness).clamp(0, 1)
+        x = self.from_uniform(uniform)
         return x, self.log_prob(x)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        """Points of uniform ones, (*, n, 2)."""
+        angle = self._low + u * self._width
+        return (self._centre + angle.tan() / self._sharpness).clamp(0, 1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         squared = (self._sharpness * (x - self._centre)).square()

@@ -118,6 +118,11 @@ class GaussianTail(GaussianModel):
         x = strictly_above(bound + exponential * self._reference_scale(y, theta), bound)
         return x, self.log_defensive(x, y, theta)
 
+    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
+        assert theta is not None
+        bound = theta[..., None, :]
+        return strictly_above(bound - u.log() * self._reference_scale(y, theta), bound)
+
     def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         scale = self._reference_scale(y, theta)

@@ -95,6 +95,15 @@ def test_error_curves_are_those_of_the_core_at_the_same_seed(store):
         np.testing.assert_array_equal(found[name].remse_quartiles, curve.remse_quartiles)
 
 
+def test_sobol_points_make_the_errors_of_control_variates_smaller(store):
+    settings = choice(store, 1.0, 3.0, runs=100, seed=5)
+    *_, independent = store.error_curves(settings)
+    *_, scrambled = store.error_curves(settings, sobol=True)
+    many = independent.budgets > 1000
+    ratio = scrambled["amci-cv"].remse[many] / independent["amci-cv"].remse[many]
+    assert np.median(ratio) < 0.5
+
+
 def test_budgets_reach_ten_thousand_draws_and_split_in_two():
     assert BUDGETS[0] == 2
     assert BUDGETS[-1] == 10_000

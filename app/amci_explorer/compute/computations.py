@@ -178,10 +178,17 @@ class Computations:
             theta=theta,
         )
 
-    def error_curves(self, settings: Settings) -> Stream[ErrorCurves]:
-        """Errors against total draws, over more and more runs."""
+    def error_curves(self, settings: Settings, sobol: bool = False) -> Stream[ErrorCurves]:
+        """Errors against total draws, over more and more runs.
 
-        def stream(proposals: Proposals, estimators: Estimators) -> Stream[ErrorCurves]:
+        Arguments:
+            settings: The case.
+            sobol: Whether the estimators that take Sobol points draw them.
+        """
+
+        def stream(
+            proposals: Proposals, estimators: Estimators, points: str | None = None
+        ) -> Stream[ErrorCurves]:
             return amci.stream_error_curves(
                 self.problem,
                 proposals,
@@ -190,10 +197,11 @@ class Computations:
                 runs=settings.runs,
                 estimators=estimators,
                 truth=self.reference(settings),
+                points=points,
                 seed=settings.seed,
             )
 
-        own = stream(self.proposals(settings), self.estimators)
+        own = stream(self.proposals(settings), self.estimators, "sobol" if sobol else None)
         # With E2 known, AMCI's mean of f w is plain importance sampling, whatever draws for it.
         others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
         return joined([own, *others]) if others else own

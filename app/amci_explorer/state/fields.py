@@ -360,6 +360,11 @@ FIELDS: Mapping[str, Field] = {
             labels=lambda _: {False: "independent", True: "common random numbers"},
         ),
         OneOf(
+            "sobol",
+            "AMCI, with control variates and without, draws scrambled Sobol points.",
+            labels=lambda _: {False: "independent", True: "Sobol points"},
+        ),
+        OneOf(
             "measure",
             "What is drawn of errors.",
             labels=lambda _: {"percent": "%", "ReMSE": "ReMSE", "MSE": "MSE"},

@@ -26,7 +26,7 @@ POINT = ("y", "theta")
 # both have the same random numbers.
 COMPARED = (
     *("f", "y", "theta", "variant", "snapshot", "draws", "runs"),
-    *("alpha", "beta", "share", "common"),
+    *("alpha", "beta", "share", "common", "sobol"),
 )
 # Steps that Back leads through.
 STEPS = 100

@@ -25,7 +25,7 @@ from amci_explorer.plots.style import draws_ticks
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.text import number
-from amci_explorer.views.bound import bound, tie
+from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import (
     LEGEND,
@@ -87,12 +87,25 @@ class ErrorCard(Card):
         return [self.legend, pane(self.figure), self.note]
 
     def tools(self) -> list[Any]:
-        spread = pmui.Checkbox(label="spread of runs", size="small", margin=0)
-        tie(self.state, "spread", spread)
-        return [spread, bound(self.state, "measure", "Error measure")]
+        switches = {"spread of runs": "spread", "Sobol points": "sobol"}
+        boxes = pmui.CheckBoxGroup(options=switches, inline=True, size="small", margin=0)
+
+        def take(*_: Any) -> None:
+            chosen = {name: name in (boxes.value or []) for name in switches.values()}
+            if any(getattr(self.state, name) != value for name, value in chosen.items()):
+                self.state.set(**chosen)
+                self.state.commit()
+
+        def follow(*_: Any) -> None:
+            boxes.value = [name for name in switches.values() if getattr(self.state, name)]
+
+        follow()
+        boxes.param.watch(callback(take), "value")
+        self.state.param.watch(follow, ["problem", *switches.values()])
+        return [boxes, bound(self.state, "measure", "Error measure")]
 
     def asked(self, case: State) -> Request:
-        return Request("error_curves", case.settings)
+        return Request("error_curves", case.settings, (("sobol", case.sobol),))
 
     def answers(self, asked: Request, wanted: Request) -> bool:
         # Curves over all numbers of draws answer another of these as well.
