@@ -174,6 +174,7 @@ class _Model(Problem):
             )
         self.x = prior.variable("x", "what is unknown")
         x = self.sample_prior(DRAWS, generator)
+        _check_own_draws("prior", self.log_prior(x))
         self.x = _with_typical_range(self.x, x)
         if given["theta"] is not None:
             law = self._law("theta", torch.device("cpu"))
@@ -185,7 +186,9 @@ class _Model(Problem):
             with _named("likelihood"):
                 law = _Law("likelihood", given["likelihood"](self._user("prior", x)), x.shape[:-1])
             self.y = law.variable("y", "what is observed")
-            self.y = _with_typical_range(self.y, self.sample_likelihood(x, generator))
+            y = self.sample_likelihood(x, generator)
+            _check_own_draws("likelihood", self.log_likelihood(x, y))
+            self.y = _with_typical_range(self.y, y)
         self._target: Callable[..., Tensor] = given["f"]
         if isinstance(given["f"], str):
             dim = 0 if self.theta is None else self.theta.dim
@@ -230,15 +233,15 @@ class _Model(Problem):
         alone = self._law(name, value.device).alone
         return value.double()[..., 0] if alone else value.double()
 
-    def _law_of_y(self, x: Tensor) -> tuple[_Law, bool]:
-        """The distribution of y at x (*, D), and whether its parameters are all allowed."""
+    def _law_of_y(self, x: Tensor) -> _Law:
+        """The distribution of y at x (*, D)."""
         given = self._user("prior", x)
         try:
-            return _Law("likelihood", self._given["likelihood"](given), x.shape[:-1]), True
+            return _Law("likelihood", self._given["likelihood"](given), x.shape[:-1])
         except ValueError:
             # Far out a parameter may overflow or underflow.
             with _unchecked():
-                return _Law("likelihood", self._given["likelihood"](given), x.shape[:-1]), False
+                return _Law("likelihood", self._given["likelihood"](given), x.shape[:-1])
 
     def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
         if isinstance(self._target, Expression):
@@ -253,9 +256,7 @@ class _Model(Problem):
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         if self.y is None:
             return torch.zeros_like(x[..., 0])
-        law, allowed = self._law_of_y(x)
-        log_p = law.log_prob(y.double()).to(x.dtype)
-        return log_p if allowed else log_p.masked_fill(log_p.isnan(), -math.inf)
+        return self._law_of_y(x).log_prob(y.double()).to(x.dtype)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
@@ -271,7 +272,7 @@ class _Model(Problem):
         return None if self.theta is None else self._law("theta", generator.device).sample((n,))
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return x[..., :0] if self.y is None else self._law_of_y(x)[0].sample().to(x.dtype)
+        return x[..., :0] if self.y is None else self._law_of_y(x).sample().to(x.dtype)
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
         known = self._given["support_plus"] or self._beyond_theta[0]
@@ -300,7 +301,8 @@ def _unpacked(given: bytes) -> Problem:
 class _Law:
     """Independent distributions side by side, as one of vectors (*, D).
 
-    Densities are -inf outside the support; nothing is refused there.
+    Log densities are -inf outside the support, where nothing is refused, and where they are no
+    numbers, as far out, where something overflows.
 
     Arguments:
         name: The argument that they are.
@@ -344,7 +346,8 @@ class _Law:
         for part, own in zip(self.parts, value.split(self.sizes, -1), strict=True):
             own = own if part.event_shape else own[..., 0]
             log_own = part.log_prob(own)
-            log_p = log_p + log_own.where(_inside(part, own), -math.inf)
+            there = _inside(part, own) & ~log_own.isnan()
+            log_p = log_p + log_own.where(there, -math.inf)
         return log_p
 
     def sample(self, shape: tuple[int, ...] = ()) -> Tensor:
@@ -501,6 +504,16 @@ def _with_typical_range(variable: Variable, draws: Tensor) -> Variable:
     if max(np.ptp(begins), np.ptp(ends)) < ALIKE * (ends - begins).min():
         begins, ends = np.full_like(begins, begins.min()), np.full_like(ends, ends.max())
     return replace(variable, typical_range=(tuple(begins.tolist()), tuple(ends.tolist())))
+
+
+def _check_own_draws(name: str, log_density: Tensor) -> None:
+    """Refuses a log density that is -inf at draws of its own, but for a few at an end."""
+    lost = float((log_density == -math.inf).double().mean())
+    if lost > 0.01:
+        raise ValueError(
+            f"{name}: expected a finite log density at its own draws, it is -inf or no number at "
+            f"{lost:.1%} of {DRAWS:,}"
+        )
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from amci_core.models.quadrature import Quadrature
 CHUNK = 32
 # If the parts of mu differ by a smaller share than the quadrature can tell, mu is zero.
 INDISTINCT = 4e-9
+# A log p(x, y) of which no f that a float can hold makes more than exp(-290).
+NOTHING = -1000.0
 # Beyond this any f may overflow.
 FARTHEST = 1e30
 # Relative error beyond which an integral is refused, and its share that may lie outside `bounds`.
@@ -276,8 +278,9 @@ class LineProblem(Problem):
             if not alone:
                 value = f(x, cases)
                 log_size = _size(terms, term[rows], value, constant[cases]).log()
-                # Where p vanishes f may overflow.
-                log_p = (log_p + log_size).where(log_p > -torch.inf, -torch.inf)
+                # Where f leaves the range of a float far out in the tail, p leaves nothing of it.
+                lost = (log_p == -torch.inf) | (~(log_size < torch.inf) & (log_p < NOTHING))
+                log_p = (log_p + log_size).masked_fill(lost, -torch.inf)
                 if terms == [DIVERGENCE]:
                     factor = (log_size - constant[cases]).where(value != 0, 0.0)
             bad = ~(log_p < torch.inf)

@@ -118,11 +118,14 @@ PRIORS = {
 }
 
 
+# Places within each.
+MIDDLE = dict.fromkeys(PRIORS, 0.6) | {"Pareto": 2.5, "shifted": 2.0, "negative": -2.0}
+
+
 @pytest.mark.parametrize("name", PRIORS)
 def test_any_density_of_torch_is_a_prior(name):
     prior, known, ends = PRIORS[name]
-    middle = float(prior.sample((101,)).median())
-    problem = amci.model(prior=prior, f=lambda x: x > middle)
+    problem = amci.model(prior=prior, f=lambda x: x > MIDDLE[name])
     assert (problem.x.low, problem.x.high) == ends
     assert amci.check(problem, seconds=0.3).errors == ()
     assert problem.f_range == (0.0, 1.0)
@@ -133,7 +136,7 @@ def test_any_density_of_torch_is_a_prior(name):
     if known is not None:
         expected = known.logpdf(inside[:, 0].numpy())
         np.testing.assert_allclose(problem.log_prior(inside), expected, rtol=1e-6, atol=1e-6)
-        assert float(problem.truth()) == pytest.approx(known.sf(middle), abs=2e-6)
+        assert float(problem.truth()) == pytest.approx(known.sf(MIDDLE[name]), abs=2e-6)
 
 
 def test_independent_ones_side_by_side_have_their_own_supports():
@@ -249,6 +252,14 @@ def test_parameters_that_underflow_far_out_are_no_mistake():
     assert float(problem.truth(2.0)) == pytest.approx(expected, rel=1e-6)
 
 
+def test_an_exponential_payoff_that_overflows_far_out_has_its_truth():
+    problem = exceeds(f=lambda x, theta: (x.exp() - theta).clamp(min=0))
+    # Black and Scholes, with x ~ N(0.8, 0.2) given y = 1
+    d = (0.8 - math.log(2.0)) / math.sqrt(0.2)
+    expected = math.exp(0.9) * stats.norm.cdf(d + math.sqrt(0.2)) - 2 * stats.norm.cdf(d)
+    assert float(problem.truth(1.0, 2.0)) == pytest.approx(expected, rel=1e-8)
+
+
 def test_vectors_reach_functions_with_their_last_axis():
     matrix = torch.tensor([[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]], dtype=torch.float64)
     problem = amci.model(
@@ -316,9 +327,16 @@ def test_where_f_lies_can_be_said():
     assert (x > 50).all()
 
 
+class Broken(Normal):
+    def log_prob(self, value):
+        return super().log_prob(value) * math.nan
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"prior": Broken(0.0, 1.0)}, r"prior: .* its own draws, it is .* no number at 100\.0%"),
+        ({"likelihood": lambda x: Broken(x, 1.0)}, "likelihood: expected a finite log density"),
         ({"prior": Poisson(3.0)}, r"prior: expected a density over x, got Poisson\(.*discrete"),
         ({"prior": [Normal(0.0, 1.0), Bernoulli(0.5)]}, "prior: .* discrete; .* sum over x"),
         ({"prior": Dirichlet(torch.ones(3))}, "prior: .* simplex take all coordinates but the"),
