@@ -318,7 +318,7 @@ class _Law:
     def __init__(self, name: str, given: Given, batch: tuple[int, ...] = ()) -> None:
         parts = given if isinstance(given, list | tuple) else [given]
         self.name, self.parts = name, list[Distribution]()
-        for part in parts:
+        for part in parts or [parts]:
             if not isinstance(part, Distribution):
                 kind = "a torch.distributions object, or a list of them"
                 raise ValueError(f"{name}: expected {kind}, got {part!r:.60}")

@@ -340,6 +340,7 @@ class Broken(Normal):
         ({"prior": Poisson(3.0)}, r"prior: expected a density over x, got Poisson\(.*discrete"),
         ({"prior": [Normal(0.0, 1.0), Bernoulli(0.5)]}, "prior: .* discrete; .* sum over x"),
         ({"prior": Dirichlet(torch.ones(3))}, "prior: .* simplex take all coordinates but the"),
+        ({"prior": []}, r"prior: expected a torch\.distributions object.*, got \[\]$"),
         ({"prior": 3.0}, r"prior: expected a torch\.distributions object.*, got 3\.0$"),
         ({"prior": Normal(torch.zeros(2, 2), 1.0)}, r"prior: .*batch shape \(2, 2\)"),
         ({"theta": "x"}, "theta: expected a torch.distributions object"),
