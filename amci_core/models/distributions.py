@@ -387,7 +387,7 @@ class _Law:
         Infinite if they depend on where in the batch.
         """
         ends = _ends(part)
-        if ends is None and self.name != "likelihood":  # y may lie on any set
+        if ends is None and not _support(part).is_discrete:
             raise ValueError(
                 f"{self.name}: expected coordinates with an interval each, got {part}; of a "
                 "simplex take all coordinates but the last"

@@ -23,6 +23,7 @@ from torch.distributions import (
     Independent,
     LogNormal,
     MixtureSameFamily,
+    Multinomial,
     MultivariateNormal,
     NegativeBinomial,
     Normal,
@@ -200,6 +201,18 @@ def test_counts_are_asked_for_alone_with_torch_s_validation_on(name):
     assert float(problem.truth(1.0, 0.4)) == pytest.approx(expected, rel=1e-6)
 
 
+def test_counts_with_a_given_sum_are_those_of_a_binomial():
+    problem = amci.model(
+        prior=Beta(0.5, 0.5),
+        likelihood=lambda x: Multinomial(10, probs=torch.stack([x, 1 - x], -1)),
+        f=lambda x: x > 0.6,
+    )
+    assert problem.y.whole == (True, True)
+    assert amci.check(problem, seconds=0.3).findings == ()
+    expected = stats.beta.sf(0.6, 3.5, 7.5)
+    assert float(problem.truth([3, 7])) == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_binomial_s_posterior_is_a_beta():
     problem = amci.model(
         prior=Beta(0.5, 0.5),
@@ -344,6 +357,10 @@ class Broken(Normal):
         ({"prior": 3.0}, r"prior: expected a torch\.distributions object.*, got 3\.0$"),
         ({"prior": Normal(torch.zeros(2, 2), 1.0)}, r"prior: .*batch shape \(2, 2\)"),
         ({"theta": "x"}, "theta: expected a torch.distributions object"),
+        (
+            {"likelihood": lambda x: Dirichlet(x.exp()[..., None] + torch.ones(3).double())},
+            "likelihood: .* simplex take all coordinates but the last",
+        ),
         ({"likelihood": lambda x: x}, "likelihood: expected a torch.distributions object"),
         (
             {"likelihood": lambda x: Normal(0.0, 1.0)},
