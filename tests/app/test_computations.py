@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.compute.computations import BUDGETS, computations_of
+from amci_explorer.compute.results import Results
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
+from amci_explorer.views.errors import ErrorCard
 from scipy.special import log_ndtr
 
 import amci_core as amci
@@ -102,6 +104,17 @@ def test_sobol_points_make_the_errors_of_control_variates_smaller(store):
     many = independent.budgets > 1000
     ratio = scrambled["amci-cv"].remse[many] / independent["amci-cv"].remse[many]
     assert np.median(ratio) < 0.5
+
+
+def test_the_curves_switches_change_the_state_and_follow_it():
+    state = State("tail-1d")
+    card = ErrorCard(state, Results())
+    boxes = card.tools()[0]
+    boxes.value = ["sobol"]
+    assert (state.sobol, state.spread) == (True, False)
+    assert dict(card.asked(state).options) == {"sobol": True}
+    state.set(sobol=False, spread=True)
+    assert boxes.value == ["spread"]
 
 
 def test_budgets_reach_ten_thousand_draws_and_split_in_two():

@@ -7,9 +7,11 @@ import pytest
 import torch
 from discrete import signed
 from imperfect import imperfect
+from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.estimation.sampling import Sampler
+from amci_core.estimators import Draws
 from amci_core.estimators.control_variates import regress
 from amci_core.models.defensive import DefensiveDensity
 
@@ -89,3 +91,29 @@ def test_to_first_order_its_variance_is_below_that_of_every_table(y, theta):
     )
     assert weak == pytest.approx(optimal, rel=0.05)
     assert plain < best_table
+
+
+def test_terms_are_intercepts_of_least_squares_as_in_optismixture():
+    """Two components, the prior the defensive one, and the formula of `batch.estimation` in the R
+    package optismixture (He, Owen, 2015): mean of (f p - beta' (q - p)) / q_alpha, beta fitted by
+    `lm`, here NumPy's least squares."""
+    rng, n = np.random.default_rng(0), 500
+    x = np.append(rng.normal(1.5, 0.5, n), rng.normal(0.0, 1.0, n))
+    q, p = norm.pdf(x, 1.5, 0.5), norm.pdf(x)
+    draws = Draws(
+        f=(x > 1.5) * 1.0,
+        log_joint=np.log(p),
+        log_q={0: np.log(q), 3: np.log(p)},
+        counts={0: n, 3: n},
+        signed=False,
+        log_E2=np.asarray(0.0),
+    )
+    mixture = (q + p) / 2
+    beta = np.linalg.lstsq(
+        np.column_stack([np.ones(2 * n), (q - p) / mixture]), draws.f * p / mixture, rcond=None
+    )[0][1]
+    each = (draws.f * p - beta * (q - p)) / mixture
+    expected = each.mean()
+    assert abs(expected - norm.sf(1.5)) < 4 * each.std() / (2 * n) ** 0.5
+    found = regress(draws, ridge=1e-9).combined.value.item()
+    assert found == pytest.approx(expected, rel=1e-6)
