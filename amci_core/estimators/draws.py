@@ -190,7 +190,7 @@ def sets_of(n: int) -> tuple[int, int]:
 
 def whole_sets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Draws of each component (*, 4) in whole sets; the defensive density takes the rest."""
-    found = np.vectorize(lambda n: math.prod(sets_of(n)))(counts)
+    found = np.asarray(np.vectorize(lambda n: math.prod(sets_of(n)))(counts))
     found[..., DEFENSIVE] = counts[..., DEFENSIVE]
     rest = (counts - found).sum(axis=-1)
     found[..., DEFENSIVE] += np.where(counts[..., DEFENSIVE] > 0, rest, 0)
