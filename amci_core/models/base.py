@@ -700,7 +700,8 @@ class Problem(ABC):
         def middle(variable: Variable | None, drawn: Array | None) -> Array | None:
             if variable is None or drawn is None:
                 return None
-            centre = variable.typical.mean(0)
+            with np.errstate(invalid="ignore"):  # the ends may be infinite
+                centre = variable.typical.mean(0)
             centre = np.where(np.isfinite(centre), centre, np.median(drawn, axis=0))
             return variable.nearest(torch.as_tensor(centre)).numpy()
 
