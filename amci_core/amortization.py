@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
-from amci_core.estimators import TERMS, moments
+from amci_core.estimators import PROPOSALS, TERMS, moments
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -178,7 +178,7 @@ def stream_amortization_map(
     )
     if fixed_y.ndim > 1:
         raise ValueError(f"y: expected a single one, got batch {tuple(fixed_y.shape[:-1])}")
-    present = [j for j, q in enumerate(proposals.as_tuple) if q is not None]
+    present = proposals.present
     terms = tuple(TERMS[j] for j in present)
     step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
     steps = list(_steps(m, n, step))
@@ -232,9 +232,11 @@ def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:
 
 def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[str, Array]:
     """What a map shows of each case, from draws of every proposal and of the reference."""
-    problem, present = sampler.problem, sampler.present
+    problem = sampler.problem
+    present = [j for j in sampler.present if j < len(PROPOSALS)]
     drawn = sampler.draw(
-        [*(draws if j in present else 0 for j in range(3)), draws * len(present)], generator
+        [*(draws if j in present else 0 for j in range(len(PROPOSALS))), draws * len(present)],
+        generator,
     )
     seen = moments(drawn)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

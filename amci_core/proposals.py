@@ -162,11 +162,11 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     card = proposals.card if isinstance(proposals, Proposals) else {}
     record = dict(card.get("configuration", {}))
     built = record.get("proposals", {})
-    if not built.keys() >= {NAMES[j] for j in getattr(proposals, "present", (0,))}:
+    if not built.keys() >= {*getattr(proposals, "by_name", ("q1_plus",))}:
         raise ValueError(
             f"proposals: expected the result of learn or load_proposals, got {proposals!r:.60}"
         )
-    flows = {NAMES[j]: proposals.as_tuple[j] for j in proposals.present}
+    flows = proposals.by_name
     place = Path(folder)
     if (place / "config.json").exists() and not replace:
         raise ValueError(f"folder: {place} holds proposals already; choose another")
@@ -224,8 +224,9 @@ def _shipped_folder(name: str, variant: str) -> Path:
 def _load(chosen: Problem, folder: Path) -> Proposals:
     config = _read_config(chosen, folder)
     built = config["proposals"]
+    derived = {"q1_minus": chosen.with_negated_f, "q1_complement": chosen.complement}
     loaded = {
-        name: _load_flow(chosen.with_negated_f() if name == "q1_minus" else chosen, folder, entry)
+        name: _load_flow(derived[name]() if name in derived else chosen, folder, entry)
         for name, entry in built.items()
     }
     for name, q1 in loaded.items():
@@ -251,7 +252,8 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     evaluation: dict[str, Any] = read_json(path)
     _check_entry(path, evaluation, {"estimators": dict})
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
-    if evaluation.get("weights", hashes) != hashes:
+    # Of proposals that its estimators do not draw from it says nothing.
+    if not evaluation.get("weights", hashes).items() <= hashes.items():
         raise StoredFileError(f"{path}: evaluates other weights than those here; remove it")
     estimators = evaluation["estimators"].items()
     return _renamed(evaluation) | {"estimators": {n: _renamed(each) for n, each in estimators}}

@@ -57,7 +57,7 @@ def draws_per_second(problem: Any, proposals: Any, n: int) -> float:
     y, theta = problem.check(*problem.cases(1, seed=0))
     sampler = Sampler(problem, proposals, y[0], None if theta is None else theta[0])
     counts = np.zeros(3, dtype=np.int64)
-    counts[list(sampler.present)] = n // len(sampler.present)
+    counts[list(proposals.present)] = n // len(proposals.present)
     generator = torch.Generator().manual_seed(0)
     return float(counts.sum() / best_of(lambda: sampler.draw(counts, generator)))
 

@@ -37,7 +37,7 @@ from torch import Tensor
 from torch.distributions import Normal, StudentT
 
 import amci_core as amci
-from amci_core.estimators import ESTIMATORS, PROPOSALS
+from amci_core.estimators import COMPONENTS, ESTIMATORS
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 from amci_core.models import Problem, Variable
 
@@ -535,7 +535,7 @@ def repeated(
 ) -> Runs:
     """The runs of a case of a shipped problem."""
     y, theta = (None if v is None else np.tile(np.atleast_1d(v), (runs, 1)) for v in (y, theta))
-    each = {PROPOSALS[j]: draws for j in ESTIMATORS[name].used(proposals.present)}
+    each = {COMPONENTS[j]: draws for j in ESTIMATORS[name].used(proposals.numbers)}
     found = amci.estimate(problem, proposals, y, theta, draws=each, estimator=name)
     return Runs.of(found, problem.truth(y, theta)[0])
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from amci_core.estimators.control_variates import Regression
-from amci_core.estimators.draws import COMPONENTS, DEFENSIVE, TERMS, Array
+from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, DEFENSIVE, TERMS, Array
 from amci_core.estimators.uncertainty import Errors, centred
 
 LEVELS = ("reliable", "use more draws", "do not trust")
@@ -284,13 +284,19 @@ def _defensive_ess(control: Regression) -> dict[str, Array]:
     part = draws.stretch(DEFENSIVE)
     with np.errstate(divide="ignore"):
         log_w = draws.log_weight(DEFENSIVE) + np.log(control.ratios[DEFENSIVE][..., part])
+
+    def effective(log_factor: Array) -> Array:
+        log_t = log_w + log_factor
+        with np.errstate(invalid="ignore"):
+            ess = np.exp(2 * logsumexp(log_t, axis=-1) - logsumexp(2 * log_t, axis=-1))
+        return np.asarray(np.nan_to_num(ess))
+
+    if draws.count(COMPLEMENT) and draws.f_max is not None:
+        found["E1_complement"] = effective(draws.complement().log_factor(0, part))
     for t, name in enumerate(TERMS):
         if t not in control.fits:
             continue
-        log_t = log_w + draws.log_factor(t, part)
-        with np.errstate(invalid="ignore"):
-            ess = np.exp(2 * logsumexp(log_t, axis=-1) - logsumexp(2 * log_t, axis=-1))
-        ess = np.nan_to_num(ess)
+        ess = effective(draws.log_factor(t, part))
         if draws.signed and t < 2:
             sides = control.combined.log_terms[..., 0, :2]
             share = np.exp(sides[..., t] - np.logaddexp(sides[..., 0], sides[..., 1]))

@@ -18,10 +18,20 @@ from amci_core.diagnostics.pareto import smoothed
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence, evidence_near
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
-from amci_core.estimators import PROPOSALS, Draws, Estimator, Moments, moments, resolve
+from amci_core.estimators import (
+    COMPONENTS,
+    PROPOSALS,
+    Draws,
+    Estimator,
+    Moments,
+    moments,
+    resolve,
+)
 from amci_core.estimators.budget import split_draws
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import (
+    COMPLEMENT,
+    DEFENSIVE,
     DEFENSIVE_SHARE,
     Array,
     defensive_draws,
@@ -129,12 +139,13 @@ def estimate(
         if split == "pilot" and len(used) > 1:
             counts, spent = _by_pilot(sampler, chosen, draws, spent, share, pilot, seed)
         else:
-            counts = split_evenly(draws, used, share, spent=spent, equal=chosen.common)
+            counts = chosen.split(draws, used, share, spent=spent)
     if chosen.points == "sobol":
         counts = whole_sets(counts)
     # An estimator that chooses the proposal of each draw by chance needs enough of each.
-    own = int(counts[:3].sum())
-    reserve = counts if chosen.fixed else np.append(np.isin(range(3), used) * own, counts[3])
+    own = int(counts.sum() - counts[DEFENSIVE])
+    reserve = counts if chosen.fixed else np.isin(range(len(COMPONENTS)), used) * own
+    reserve[DEFENSIVE] = counts[DEFENSIVE]
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and cases together", points, low=1, high=MAX_POINTS)
     for_points, for_choices = generators(seed)
@@ -155,8 +166,10 @@ def estimate(
         draws=(drawn.n if chosen.fixed else int(counts.sum())) + spent,
         positive=problem.nonnegative and not constant,
         shift=constant,
-        # The check is of all proposals together.
-        evidence=evidence_of(proposals, y, theta) if used == sampler.present else NOTHING_KNOWN,
+        # The check is of all proposals together; both sides of f are all of it.
+        evidence=evidence_of(proposals, y, theta)
+        if COMPLEMENT in used or used == _of_table(sampler)
+        else NOTHING_KNOWN,
     )
 
 
@@ -209,9 +222,15 @@ def pilot_moments(
     """
     problem, proposals = resolve_names(problem, proposals)
     sampler = Sampler(problem, proposals, *problem.check(y, theta), check_number("shift", shift))
-    check_count("draws", draws, low=2 * len(sampler.present), high=MAX_POINTS)
-    counts = split_evenly(draws, sampler.present, 0.0)
+    present = _of_table(sampler)
+    check_count("draws", draws, low=2 * len(present), high=MAX_POINTS)
+    counts = split_evenly(draws, present, 0.0)
     return moments(sampler.draw(counts, generators(seed, "pilot")[0]))
+
+
+def _of_table(sampler: Sampler) -> tuple[int, ...]:
+    """The proposals there that a table has a row for."""
+    return tuple(j for j in sampler.present if j < len(PROPOSALS))
 
 
 def _pilot(argument: str, sampler: Sampler, pilot: int, seed: int, *, purpose: str) -> Draws:
@@ -219,7 +238,8 @@ def _pilot(argument: str, sampler: Sampler, pilot: int, seed: int, *, purpose: s
         batch = tuple(sampler.y.shape[:-1])
         raise ValueError(f"{argument}: a pilot serves a single case, got batch {batch}")
     check_count("pilot", pilot, low=2, high=MAX_POINTS)
-    return sampler.draw(np.isin(range(3), sampler.present) * pilot, generators(seed, purpose)[0])
+    counts = np.isin(range(len(PROPOSALS)), sampler.present) * pilot
+    return sampler.draw(counts, generators(seed, purpose)[0])
 
 
 def _constant(
@@ -240,7 +260,7 @@ def _constant(
         shift = float(resolve("amci").prepare_all(drawn).combine().value[..., -1])
         if not np.isfinite(shift):
             raise ValueError("shift: the pilot gave no estimate. Raise pilot")
-        spent = pilot * len(sampler.present)
+        spent = pilot * len(_of_table(sampler))
     shift = check_number("shift", shift, "a finite number or pilot")
     if shift and type(problem).shifted is Problem.shifted:
         warnings.warn(
@@ -260,9 +280,9 @@ def _by_pilot(
     pilot: int,
     seed: int,
 ) -> tuple[Counts, int]:
-    """Draws of each component, (4,), by a pilot, and what pilots have drawn."""
+    """Draws of each component, (5,), by a pilot, and what pilots have drawn."""
     known = moments(_pilot("split", sampler, pilot, seed, purpose="pilot"))
-    spent += pilot * len(sampler.present)
+    spent += pilot * len(_of_table(sampler))
     of_defensive = defensive_draws(draws, share)
     least = spent + of_defensive + len(chosen.used(sampler.present))
     if draws < least:
@@ -270,8 +290,12 @@ def _by_pilot(
             f"draws: expected at least {least}, {spent} of them for pilots and {of_defensive} "
             f"for the defensive density, got {draws}. Raise draws, or take a smaller pilot"
         )
-    by_name = split_draws(known, draws - spent - of_defensive, estimator=chosen)
-    counts = np.array([*(by_name.get(name, 0) for name in PROPOSALS), of_defensive])
+    own, of_complement = draws - spent - of_defensive, 0
+    if COMPLEMENT in chosen.used(sampler.present):
+        of_complement = max(round((chosen.complement or 0) * own), 1)
+    by_name = split_draws(known, own - of_complement, estimator=chosen)
+    of_table = [by_name.get(name, 0) for name in PROPOSALS]
+    counts = np.array([*of_table, of_defensive, of_complement])
     # One draw of a component says nothing of its variance.
     short = counts[:3] == 1
     if counts[:3].max() > 2:
@@ -281,7 +305,7 @@ def _by_pilot(
 
 
 def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -> Counts:
-    names = [PROPOSALS[j] for j in used]
+    names = [COMPONENTS[j] for j in used]
     if set(draws) != set(names):
         raise ValueError(
             f"draws: expected a number for each proposal that the estimator uses "
@@ -289,5 +313,6 @@ def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -
         )
     for name, count in draws.items():
         check_count(f"draws of {name}", count, low=1, high=MAX_POINTS)
-    own = [draws.get(name, 0) for name in PROPOSALS]
-    return np.array([*own, defensive_draws(round(sum(own) / (1 - share)), share)])
+    counts = np.array([draws.get(name, 0) for name in COMPONENTS])
+    counts[DEFENSIVE] = defensive_draws(round(sum(draws.values()) / (1 - share)), share)
+    return counts

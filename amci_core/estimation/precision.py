@@ -23,6 +23,10 @@ from amci_core.estimators import Draws, Estimator, moments, resolve
 from amci_core.estimators.budget import split_draws
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import (
+    COMPLEMENT,
+    COMPLEMENT_SHARE,
+    COMPONENTS,
+    DEFENSIVE,
     DEFENSIVE_SHARE,
     PROPOSALS,
     Array,
@@ -60,9 +64,9 @@ class _Group(NamedTuple):
 
     Arguments:
         rows: Their numbers, (R,).
-        more: Draws of each component to come, (4,).
+        more: Draws of each component to come, (5,).
         draws: The draws so far, of batch shape (R); None before the first.
-        dropped: Draws that were made before and are not among these, (4,).
+        dropped: Draws that were made before and are not among these, (5,).
     """
 
     rows: NDArray[np.int64]
@@ -104,6 +108,8 @@ def estimate_to(
     too early now and then. An estimate whose verdict is not "reliable" goes on with four times the
     draws; one that is still "do not trust" after that gives up.
 
+    Of q1_complement `amci-cv` takes an eighth as many as of all proposals.
+
     Cases of a batch start with 32 draws of each proposal. Those are done at once whose interval is
     narrow enough and whose verdict is "reliable"; the others go on to 128 and then as single ones
     do, with those that need about as many draws. All cases of a batch share one stream of random
@@ -135,7 +141,7 @@ def estimate_to(
         >>> import amci_core as amci
         >>> found = amci.estimate_to("tail-1d", y=[[0.0], [1.0]], theta=3.0)
         >>> found.reached.tolist(), found.draws.tolist()
-        ([True, True], [73, 73])
+        ([True, True], [83, 83])
     """
     problem, proposals = resolve_names(problem, proposals)
     if not isinstance(estimator, str) or estimator not in SCHEMES:
@@ -144,7 +150,7 @@ def estimate_to(
     expected = f"a number from {LEAST_ERROR:g} to 1"
     check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
     y, theta = problem.check(y, theta)
-    least = int(_with_defensive(np.isin(range(3), proposals.present) * FIRST_DRAWS).sum())
+    least = int(_first(chosen, proposals, FIRST_DRAWS, DEFENSIVE_SHARE).sum())
     check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
     asked = (relative_error, max_draws, seed, progress)
     found = _by_draws(problem, proposals, y, theta, chosen, DEFENSIVE_SHARE, *asked)
@@ -194,7 +200,7 @@ def _by_reference(
         interval=(value - half, value + half),
         relative_half_width=width,
         reached=codes == RELIABLE,
-        counts=np.zeros((len(y), 4), dtype=np.int64),
+        counts=np.zeros((len(y), len(COMPONENTS)), dtype=np.int64),
         verdict=Verdict(codes, why, np.full(len(y), np.nan)),
         steps=((int(spent.sum()), float(np.nanmax(width, initial=0.0))),),
         answered_by=np.full(len(y), BY_REFERENCE),
@@ -215,8 +221,7 @@ def _by_draws(
     progress: Callable[[int, float], None] | None,
 ) -> Precise:
     """The estimates with that share of their draws from the defensive density."""
-    there = np.isin(range(3), proposals.present)
-    first = _with_defensive(there * FIRST_DRAWS, share)
+    first = _first(chosen, proposals, FIRST_DRAWS, share)
     scrambled = chosen.points == "sobol"
     for_points, for_defensive = generators(seed)[0], generators(seed, "defensive")[0]
 
@@ -224,7 +229,7 @@ def _by_draws(
     y, theta = y.reshape(n, -1), None if theta is None else theta.reshape(n, -1)
     # The value, its standard error, the ends of its interval and the half-width of each case.
     figures = np.full((5, n), np.nan)
-    reached, counts = np.zeros(n, dtype=bool), np.zeros((n, 4), dtype=np.int64)
+    reached, counts = np.zeros(n, dtype=bool), np.zeros((n, len(COMPONENTS)), dtype=np.int64)
     codes, why, determined_by = np.zeros(n, dtype=np.int64), np.empty(n, object), np.zeros(n)
     steps: list[tuple[int, float]] = []
     spent, single = 0, None
@@ -237,7 +242,7 @@ def _by_draws(
             evidence=evidence_of(proposals, y[rows], None if theta is None else theta[rows]),
         )
 
-    start = _with_defensive(there * QUICK_DRAWS, share) if batch else first
+    start = _first(chosen, proposals, QUICK_DRAWS, share) if batch else first
     unfinished = _Group(np.arange(n), start).parts()[::-1]
     while unfinished:
         rows, more, draws, dropped = unfinished.pop()
@@ -248,13 +253,13 @@ def _by_draws(
         # A quick look is none to give up after.
         again = draws is not None and max(draws.counts.values()) >= FIRST_DRAWS
         if scrambled and draws is not None:
-            dropped = dropped + np.array([draws.count(j) for j in range(4)])
+            dropped = dropped + np.array([draws.count(j) for j in range(len(COMPONENTS))])
         draws = new if draws is None or scrambled else draws.joined(new)
         found = estimated(draws, rows, dropped)
         low, high = found.interval(LEVEL)
         widths = found.relative_half_width(LEVEL)
         narrow = (found.verdict.codes == RELIABLE) & (widths <= relative_error)
-        made = np.array([draws.count(j) for j in range(4)]) + dropped
+        made = np.array([draws.count(j) for j in range(len(COMPONENTS))]) + dropped
         most = max_draws - int(made.sum()) if scrambled else max_draws
         done = narrow | (most < 2 * draws.n if scrambled else most <= draws.n)
         done |= (found.verdict.codes == NO_TRUST) & again
@@ -287,7 +292,7 @@ def _by_draws(
         interval=(lower, upper),
         relative_half_width=width,
         reached=reached.reshape(batch),
-        counts=counts.reshape(*batch, 4),
+        counts=counts.reshape(*batch, len(COMPONENTS)),
         verdict=Verdict(codes.reshape(batch), why.reshape(batch), determined_by.reshape(batch)),
         steps=tuple(steps),
         answered_by=np.full(batch, BY_DRAWS if share == DEFENSIVE_SHARE else BY_DEFENSIVE),
@@ -296,10 +301,20 @@ def _by_draws(
     )
 
 
-def _with_defensive(counts: Counts, share: float = DEFENSIVE_SHARE) -> Counts:
-    """Draws of the proposals, (3,), and of the defensive density beside them, (4,)."""
-    total = round(int(counts.sum()) / (1 - share))
-    return np.append(counts, defensive_draws(total, share))
+def _first(chosen: Estimator, proposals: Proposals, n: int, share: float) -> Counts:
+    """n draws of each proposal of a table, with those beside them of the others, (5,)."""
+    counts = n * np.isin(range(len(COMPONENTS)), proposals.present)
+    if COMPLEMENT in chosen.used(proposals.numbers):
+        counts[COMPLEMENT] = round(int(counts.sum()) * COMPLEMENT_SHARE / (1 - COMPLEMENT_SHARE))
+    return _with_defensive(counts, share)
+
+
+def _with_defensive(counts: Counts, share: float) -> Counts:
+    """Draws of the proposals, (5,), with those of the defensive density beside them."""
+    own = counts.astype(np.int64)
+    own[DEFENSIVE] = 0
+    own[DEFENSIVE] = defensive_draws(round(int(own.sum()) / (1 - share)), share)
+    return own
 
 
 def _plans(
@@ -311,7 +326,7 @@ def _plans(
     batch: bool,
     share: float,
 ) -> Counts:
-    """Draws of each component that each of R cases takes next, (R, 4).
+    """Draws of each component that each of R cases takes next, (R, 5).
 
     Arguments:
         draws: The draws so far.
@@ -322,11 +337,12 @@ def _plans(
         batch: Whether numbers are rounded up to a grid, so that many cases draw at once.
         share: The share of all draws that the defensive density makes.
     """
-    counts = np.array([draws.count(j) for j in range(4)])
+    counts = np.array([draws.count(j) for j in range(len(COMPONENTS))])
     scrambled = scheme.points == "sobol"
-    if (counts[:3] < first[:3]).any():
+    if (counts[:DEFENSIVE] < first[:DEFENSIVE]).any():
         return np.tile(first if scrambled else first - counts, (len(ratios), 1))
-    had, most = int(counts[:3].sum()), int(max_draws * (1 - share))
+    had, most = int(counts.sum()) - draws.count(DEFENSIVE), int(max_draws * (1 - share))
+    of_complement = COMPLEMENT_SHARE * (draws.count(COMPLEMENT) > 0)
     # The error falls with the root of the draws. An interval that is narrow enough was not
     # reliable: its draws are worth little.
     growth = np.clip(
@@ -337,13 +353,15 @@ def _plans(
     growth = np.where(ratios <= 1, LARGEST_GROWTH, growth)
     seen, plans = moments(draws), []
     for place, room in enumerate(np.minimum(most, np.ceil(had * growth)).astype(int) - had):
+        own = np.zeros(len(COMPONENTS), dtype=np.int64)
+        own[COMPLEMENT] = round(of_complement * (had + room))
+        rest = had + room - int(own[COMPLEMENT])
         if share > DEFENSIVE_SHARE:  # moments misled the draws before
-            wanted = (counts[:3] > 0) * (had + room) // np.count_nonzero(counts[:3])
+            own[:DEFENSIVE] = (counts[:DEFENSIVE] > 0) * rest // len(draws.present)
         else:
-            by_name = split_draws(seen[place], had + room, estimator=scheme)
-            wanted = np.array([by_name.get(name, 0) for name in PROPOSALS])
-        more = wanted - counts[:3]
-        more = np.maximum(more, 0)
+            by_name = split_draws(seen[place], rest, estimator=scheme)
+            own[:DEFENSIVE] = [by_name.get(name, 0) for name in PROPOSALS]
+        more = np.maximum(own - counts, 0)
         if more.sum() > room:
             more = np.floor(more * room / more.sum()).astype(np.int64)
         if more.sum() == 0:
@@ -353,8 +371,10 @@ def _plans(
                 powers = np.ceil(np.log(more) / math.log(GRID) - 1e-9)
             grid = np.where(more > 0, np.ceil(GRID**powers), 0).astype(np.int64)
             more = grid if grid.sum() <= most - had else more
-        # At least one of the defensive density, so that it is known at the new draws.
-        plan = np.maximum(_with_defensive(counts[:3] + more, share) - counts, [0, 0, 0, 1])
-        plan[plan[:3].argmax()] -= max(draws.n + int(plan.sum()) - max_draws, 0)
+        plan = np.maximum(_with_defensive(counts + more, share) - counts, more)
+        # At least one of these, so that their densities are known at the new draws.
+        least = [j for j in (DEFENSIVE, COMPLEMENT) if draws.count(j)]
+        plan[least] = np.maximum(plan[least], 1)
+        plan[more.argmax()] -= max(draws.n + int(plan.sum()) - max_draws, 0)
         plans.append(whole_sets(counts + plan) if scrambled else plan)
     return np.array(plans)

@@ -16,7 +16,8 @@ from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
 from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Evidence
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
-from amci_core.estimators.draws import TERMS, Array
+from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
+from amci_core.estimators.estimators import Sides
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
     Errors,
@@ -98,13 +99,34 @@ class Estimate:
 
     @cached_property
     def terms(self) -> dict[str, Term]:
-        """E1_plus, E1_minus (where f takes both signs) and E2, by name."""
+        """E1_plus, E1_minus (where f takes both signs) and E2, by name.
+
+        With draws of q1_complement also E1_complement, the integral of (M - f) p(x, y).
+        """
         sign, log_terms = self.combined.sign[..., -1, :], self.combined.log_terms[..., -1, :]
-        return {
+        found = {
             name: Term(log_terms[..., t], sign[..., t])
             for t, name in enumerate(TERMS)
             if t != 1 or self.prepared.draws.signed
         }
+        if self._bound is not None:
+            log_value = self._side(COMPLEMENT).combine().log_terms[..., -1, 0]
+            found["E1_complement"] = Term(log_value, np.isfinite(log_value) * 1.0)
+        return found
+
+    @property
+    def _bound(self) -> float | None:
+        """M, where draws of q1_complement serve the estimate."""
+        seen = self.prepared.components or self.prepared.draws
+        serve = isinstance(self.prepared, Regressed | Sides) and seen.count(COMPLEMENT)
+        return seen.f_max if serve else None
+
+    def _side(self, j: int) -> Prepared:
+        """f p(x, y) from q1_plus, or (M - f) p(x, y) from q1_complement, by itself."""
+        seen = self.prepared.components or self.prepared.draws
+        seen = seen.complement() if j else seen
+        counts = np.array([[seen.count(0), 0, 0]])
+        return Prepared(np.diag([1.0, 0, 0]), seen, counts, names=(COMPONENTS[j], "", ""))
 
     @cached_property
     def _pooled(self) -> Pooled:
@@ -148,7 +170,19 @@ class Estimate:
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
         """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
-        return diagnose(self.prepared, self._pooled, term_errors(self.prepared, self._pooled))
+        if isinstance(self.prepared, Sides):
+            found = self._of_side(0)
+        else:
+            errors = term_errors(self.prepared, self._pooled)
+            found = diagnose(self.prepared, self._pooled, errors)
+        if self._bound is not None:
+            found["E1_complement"] = self._of_side(COMPLEMENT)["E1_plus"]
+        return found
+
+    def _of_side(self, j: int) -> dict[str, TermDiagnostics]:
+        side = self._side(j)
+        seen = pooled(side.draws)
+        return diagnose(side, seen, term_errors(side, seen))
 
     @property
     def standard_error(self) -> Array:
@@ -202,18 +236,27 @@ class Estimate:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 
         Student's t on the standard error; on the log scale where mu is known to be positive and
-        the estimate is.
+        the estimate is, and of the log-odds where q1_complement shows how near mu is to the upper
+        end of f.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        lower, upper = self.uncertainty.interval(level, positive=self.positive)
+        lower, upper = self._interval(level)
         return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
+
+    def _interval(self, level: float) -> tuple[Array, Array]:
+        """In the unit of `uncertainty`."""
+        high = None
+        if self._bound is not None:
+            with np.errstate(over="ignore"):
+                high = self._bound * np.exp(-self.uncertainty.log_unit)
+        return self.uncertainty.interval(level, positive=self.positive, high=high)
 
     def relative_half_width(self, level: float = 0.95) -> Array:
         """Half of the width of the interval over |value|, (*), without a shift; inf if unknown."""
         found = self.uncertainty
-        lower, upper = found.interval(level, positive=self.positive)
+        lower, upper = self._interval(level)
         with np.errstate(invalid="ignore", divide="ignore"):
             widths = (upper - lower) / 2 / abs(found.value)
         return np.where(np.isfinite(widths), widths, np.inf)
@@ -243,7 +286,7 @@ class Estimate:
             return _of_batch(self)
         found, log_unit = self.uncertainty, float(self.uncertainty.log_unit.item())
         value, error = found.value.item(), found.standard_error.item()
-        ends = [end.item() for end in found.interval(LEVEL, positive=self.positive)]
+        ends = [end.item() for end in self._interval(LEVEL)]
         if self.shift:
             value, error = self.value.item(), self.standard_error.item()
             ends, log_unit = [end.item() for end in self.interval(LEVEL)], 0.0
@@ -305,7 +348,7 @@ class Precise:
         interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
         relative_half_width: Half of the width of these over the estimate, (*).
         reached: Whether that is as small as wanted and the verdict is "reliable", (*).
-        counts: Draws of q1_plus, q1_minus, q2 and the defensive density, (*, 4).
+        counts: Draws of q1_plus, q1_minus, q2, the defensive density and q1_complement, (*, 5).
         verdict: Whether they can be believed, (*).
         steps: Draws in all and the relative half-width after each step; for a batch, draws of all
             cases and the largest half-width of those that drew.

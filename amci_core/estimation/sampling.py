@@ -14,7 +14,14 @@ from torch import Tensor
 
 from amci_core._arguments import seed_sequence
 from amci_core.estimation.sobol import scrambled_sobol
-from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws, sets_of
+from amci_core.estimators.draws import (
+    COMPLEMENT,
+    COMPONENTS,
+    DEFENSIVE,
+    Array,
+    Draws,
+    sets_of,
+)
 from amci_core.flows import Proposals
 from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
@@ -90,7 +97,7 @@ class Sampler:
         """counts[j] points of every component j, with all densities at each, of batch shape (*).
 
         Arguments:
-            counts: Number of points of each proposal, (3,), or of all components, (4,).
+            counts: Number of points of each component, (5,), or of the first of them.
             generator: Source of random numbers.
             runs: Number R of independent sets of points; the batch shape is then (*, R).
             common: Whether the proposals transport the same random numbers.
@@ -106,8 +113,10 @@ class Sampler:
                 are wanted, and a proposal does not transport base samples; or Sobol points are,
                 and none does.
         """
-        drawn = {j: int(counts[j]) for j in self.present if counts[j] > 0}
+        drawn = {j: int(counts[j]) for j in self.present if j < len(counts) and counts[j] > 0}
         densities: dict[int, Any] = dict(self.densities)
+        if COMPLEMENT not in drawn:  # it is none of the proposals of a table
+            densities.pop(COMPLEMENT, None)
         sources = dict.fromkeys(drawn, generator)
         sets = 1 if runs is None else runs
         uniform: dict[int, Tensor] = {}
@@ -148,6 +157,8 @@ class Sampler:
         log_E2 = self.problem.log_evidence(self.y.cpu(), theta)
         if log_E2 is not None:
             log_E2 = np.asarray(log_E2)[(..., *(() if runs is None else (None,)))]
+        signed = not self.problem.nonnegative or self.shift > 0
+        f_max = None if signed else self.problem.f_max
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(log_joint),
@@ -155,9 +166,10 @@ class Sampler:
             if own_only
             else {k: numbers(row(log_q[k])) for k in log_q},
             counts=drawn,
-            signed=not self.problem.nonnegative or self.shift > 0,
+            signed=signed,
             log_E2=log_E2,
             sets=scrambled,
+            f_max=None if f_max is None else f_max - self.shift,
         )
 
     def integrand(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,7 +205,7 @@ class Sampler:
             if not isinstance(self.densities[j], TransformedDensity):
                 raise ValueError(
                     "estimator: common random numbers need proposals that transport base samples, "
-                    f"and {PROPOSALS[j]} of these does not"
+                    f"and {COMPONENTS[j]} of these does not"
                 )
         size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
         shape, dtype, device = (size, self.problem.x.dim), self.y.dtype, self.y.device

@@ -219,6 +219,7 @@ def estimate_several(
             counts={numbers[key]: n for key, n in counts.items()},
             signed=not problem.nonnegative,
             log_E2=None if log_E2 is None else np.asarray(log_E2),
+            f_max=problem.f_max,
         )
         table = np.diag([float(seen.count(j) > 0) for j in range(3)])
         table[2, 2] *= log_E2 is None

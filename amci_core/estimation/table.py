@@ -112,6 +112,7 @@ def diagnose(
     component: ArrayLike | None = None,
     log_weight: ArrayLike | None = None,
     log_E2: float | None = None,
+    f_max: float | None = None,
     r_eff: float | None = None,
 ) -> TableDiagnosis:
     """Estimates mu = E[f] from a table of n independent draws, and says whether to believe it.
@@ -127,13 +128,15 @@ def diagnose(
             component, or with `log_q` up to the same constant everywhere, it may lack a constant,
             which cancels.
         log_q: Log density in nats at every draw, of the only component; or for every component by
-            its name, at the draws of all of them. Names are q1_plus, q1_minus, q2 and defensive, a
-            broad density that shows what the others miss; a single one may have any.
+            its name, at the draws of all of them. Names are q1_plus, q1_minus, q2, q1_complement
+            and defensive, a broad density that shows what the others miss; a single one may have
+            any.
         f: f at every draw, in units of f; anything where the density is zero. Or the name of its
             column.
         component: Which component each draw came from; not needed for a single one.
         log_weight: log_joint - log_q in nats, in the place of both.
         log_E2: log E2 in nats, where it is known.
+        f_max: M, where f lies in [0, M], for draws of q1_complement, which serve M - f.
         r_eff: Effective number of independent draws over n, in (0, 1], for dependent ones such as
             a Markov chain's (ArviZ: `ess / n`). Standard errors then count so many draws.
 
@@ -190,6 +193,11 @@ def diagnose(
     draws, called, counts = _draws(
         columns["log_joint"], columns["log_q"], columns["f"], columns.get("component"), log_E2
     )
+    if f_max is not None:
+        low, high = float(draws.f.min()), float(draws.f.max())
+        expected = f"a number of at least {high:g}, and f >= 0 (here {low:g} or more)"
+        f_max = check_number("f_max", f_max, expected, lambda v: low >= 0 and v >= high)
+        draws = replace(draws, f_max=f_max)
     expected = "a number above 0, at most 1"
     share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
     against = tuple(_dependence(draws)) if r_eff is None else ()

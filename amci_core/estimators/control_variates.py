@@ -16,11 +16,21 @@ With optimal proposals r_t = 0: there is no error, whatever the ridge (Theorem 1
 first order the variance is at most that of any table with the same numbers of draws, AMCI, SNIS
 and sample reuse included, since (sum_j u_j)^2 / (sum_j a_j q_j) <= sum_j u_j^2 / (a_j q_j).
 
+With draws of q1_complement, for an f in [0, M], a term can start from both sides,
+
+    r_2 = y_2 - (E0_1 Q_1 + E0_1c Q_1c) / M,    E0_1c the mean of (M - f) w over its draws,
+
+so that errors of E1 and E2 go together where mu is near M. Where E2 is known, E1 can start from
+M E2 - E0_1c, with r_1 = y_1 - M p / q_m + E0_1c Q_1c; q1_plus and q1_complement cover p(x, y)
+together. At every case the start with the smaller residuals is taken.
+
 References:
     Owen, Zhou, Safe and effective importance sampling, J. American Statistical Association, 2000.
     He, Owen, Optimal mixture weights in multiple importance sampling, arXiv 1411.3954, 2014.
     Kondapaneni et al., Optimal multiple importance sampling, ACM Transactions on Graphics, 2019.
     The ratio of terms with proposals of their own, and the start from AMCI, are this project's.
+    Owen, Estimating equations and self-normalized importance sampling, arXiv 2510.00389, 2025, for
+    the two sides; q1_complement in the regression is this project's.
 """
 
 from __future__ import annotations
@@ -35,8 +45,8 @@ from typing import NamedTuple
 import numpy as np
 
 from amci_core.estimators.combine import Combined, Prepared, ratio_of, running_log_means
-from amci_core.estimators.draws import Array, Draws
-from amci_core.estimators.mis import pooled
+from amci_core.estimators.draws import COMPLEMENT, Array, Draws
+from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Errors, centred, rounding
 
 # Of the ridge, over the number of draws.
@@ -152,17 +162,73 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
             log_terms[..., 2], sign[..., 2] = draws.log_E2, 1.0
             continue
         log_y = seen.log_terms[t] - seen.log_mixture
-        log_start = np.full(draws.batch, -np.inf)
-        if draws.count(t):
-            log_start = running_log_means(draws, t, np.array([draws.count(t)]))[..., 0, t]
-        largest = np.maximum(log_y.max(axis=-1), log_start)
+        parts = _start(seen, ratios, t)
+        largest = np.max([log_y.max(axis=-1), *(part.log_size for part in parts)], axis=0)
         log_unit = np.where(largest > -np.inf, largest, 0.0)
-        start, r = np.exp(log_start - log_unit), np.exp(log_y - log_unit[..., None])
-        if draws.count(t):
-            r -= start[..., None] * ratios[t]
+        start, r = np.zeros_like(log_unit), np.exp(log_y - log_unit[..., None])
+        for part in parts:
+            size = part.sign * np.exp(part.log_size - log_unit)
+            start, r = start + size, r - size[..., None] * part.ratio
         b = np.linalg.solve(gram, variates @ r[..., None])[..., 0]
         E = start + r.mean(axis=-1) - np.vecdot(mean_Q - 1, b)
         fits[t], sign[..., t] = Fit(largest, r, b), np.sign(E)
         with np.errstate(divide="ignore"):
             log_terms[..., t] = np.log(np.abs(E)) + log_unit
     return Regression(ratio_of(sign[..., None, :], log_terms[..., None, :]), draws, ratios, fits)
+
+
+class _Part(NamedTuple):
+    """A part of what a term starts from: sign exp(log_size), (*), and its Q, (*, n)."""
+
+    log_size: Array
+    sign: float
+    ratio: Array
+
+
+def _start(seen: Pooled, ratios: Mapping[int, Array], t: int) -> list[_Part]:
+    """What term t starts from: its own proposal, or both sides of f where that is better."""
+    draws = seen.draws
+    own = [_Part(_log_mean(draws, t), 1.0, ratios[t])] if draws.count(t) else []
+    if draws.f_max is None or not (draws.count(0) and draws.count(COMPLEMENT)) or t == 1:
+        return own
+    log_M = np.log(draws.f_max)
+    first = _Part(_log_mean(draws, 0), 1.0, ratios[0])
+    other = _Part(_log_mean(draws.complement(), 0), 1.0, ratios[COMPLEMENT])
+    if t == 0:
+        if draws.log_E2 is None:
+            return own
+        log_E2 = np.broadcast_to(draws.log_E2, draws.batch)
+        P = np.exp(draws.log_joint - log_E2[..., None] - seen.log_mixture)
+        both = [_Part(log_M + log_E2, 1.0, P), other._replace(sign=-1.0)]
+        squares = [
+            np.square(_residual(seen, t, parts, log_M + log_E2)).sum(axis=-1)
+            for parts in (own, both)
+        ]
+    else:
+        both = [part._replace(log_size=part.log_size - log_M) for part in (first, other)]
+        if not own:
+            return both
+        # What counts is the error of the ratio.
+        r_1 = _residual(seen, 0, [first], first.log_size)
+        sizes = [np.logaddexp.reduce([p.log_size for p in parts]) for parts in (own, both)]
+        squares = [
+            np.square(_residual(seen, t, parts, size) - r_1).sum(axis=-1)
+            for parts, size in zip((own, both), sizes, strict=True)
+        ]
+    better = squares[0] < squares[1]
+    taken = [(part, better) for part in own] + [(part, ~better) for part in both]
+    return [p._replace(log_size=np.where(where, p.log_size, -np.inf)) for p, where in taken]
+
+
+def _residual(seen: Pooled, t: int, parts: list[_Part], log_unit: Array) -> Array:
+    """r_t in a unit, (*, n); zero where the unit is."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        r = np.exp(seen.log_terms[t] - seen.log_mixture - log_unit[..., None])
+        for part in parts:
+            r = r - part.sign * np.exp(part.log_size - log_unit)[..., None] * part.ratio
+        return np.nan_to_num(r)
+
+
+def _log_mean(draws: Draws, t: int) -> Array:
+    """log of the mean of t w over the draws of the proposal made for t, (*)."""
+    return running_log_means(draws, t, np.array([draws.count(t)]))[..., 0, t]

@@ -1,12 +1,15 @@
 r"""What an estimator sees: points of all components in one row, as numbers. No flow, no problem.
 
-Components are numbered as in `COMPONENTS`: the three proposals, then the defensive density, which
-has no row in a table and shows what the proposals miss. Terms are numbered as in `TERMS`.
+Components are numbered as in `COMPONENTS`: the three proposals; the defensive density, which has
+no row in a table and shows what the proposals miss; and, for an f in [0, M], the proposal for
+M - f. Terms are numbered as in `TERMS`.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "COMPLEMENT",
+    "COMPLEMENT_SHARE",
     "COMPONENTS",
     "DEFENSIVE",
     "DEFENSIVE_SHARE",
@@ -32,9 +35,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 PROPOSALS = ("q1_plus", "q1_minus", "q2")
-COMPONENTS = (*PROPOSALS, "defensive")
-DEFENSIVE = COMPONENTS.index("defensive")
+COMPONENTS = (*PROPOSALS, "defensive", "q1_complement")
+DEFENSIVE, COMPLEMENT = COMPONENTS.index("defensive"), COMPONENTS.index("q1_complement")
 TERMS = ("E1_plus", "E1_minus", "E2")
+# The share of the proposals' draws that q1_complement takes beside the proposals of a table.
+COMPLEMENT_SHARE = 1 / 8
 # Share of all draws that come from the defensive density, and the least number of them.
 DEFENSIVE_SHARE, LEAST_DEFENSIVE = 1 / 8, 4
 # How points are drawn, and the least number of scrambled sets of each component.
@@ -57,6 +62,7 @@ class Draws:
         sets: Number of scrambled sets of Sobol points, of equal size and one after another, that
             the points of a component are made of, by its number; points of the others are
             independent.
+        f_max: M, in units of f, where f lies in [0, M].
     """
 
     f: Array
@@ -66,6 +72,7 @@ class Draws:
     signed: bool
     log_E2: Array | None = None
     sets: Mapping[int, int] = field(default_factory=dict)
+    f_max: float | None = None
 
     @property
     def n(self) -> int:
@@ -79,7 +86,12 @@ class Draws:
 
     @property
     def present(self) -> tuple[int, ...]:
-        """The numbers of the proposals that have points."""
+        """The numbers of the proposals of a table that have points."""
+        return tuple(j for j, n in self.counts.items() if n and j < len(PROPOSALS))
+
+    @property
+    def proposals(self) -> tuple[int, ...]:
+        """The numbers of all proposals that have points, q1_complement among them."""
         return tuple(j for j, n in self.counts.items() if n and j != DEFENSIVE)
 
     def count(self, j: int) -> int:
@@ -121,6 +133,21 @@ class Draws:
             return np.zeros_like(f)
         there = (f > 0) if t == 0 else (f < 0)
         return np.log(np.abs(f), out=np.full_like(f, -np.inf), where=there)
+
+    def complement(self) -> Draws:
+        """The same draws for M - f in place of f, whose q1_plus is the q1_complement of f.
+
+        Raises:
+            ValueError: M is not known.
+        """
+        if self.f_max is None:
+            raise ValueError("f_max: expected an upper bound of f, got None")
+        swapped = {0: COMPLEMENT, COMPLEMENT: 0}
+        log_q = {swapped.get(j, j): q for j, q in self.log_q.items()}
+        counts = {swapped.get(j, j): n for j, n in self.counts.items()}
+        sets = {swapped.get(j, j): n for j, n in self.sets.items()}
+        f = np.maximum(self.f_max - self.f, 0.0)
+        return replace(self, f=f, log_q=log_q, counts=counts, sets=sets)
 
     def mapped(self, change: Callable[[Array], Array], counts: Mapping[int, int]) -> Draws:
         """Every row of numbers changed in the same way, with what it then has of each component.
@@ -189,7 +216,7 @@ def sets_of(n: int) -> tuple[int, int]:
 
 
 def whole_sets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws of each component (*, 4) in whole sets; the defensive density takes the rest."""
+    """Draws of each component (*, 5) in whole sets; the defensive density takes the rest."""
     found = np.asarray(np.vectorize(lambda n: math.prod(sets_of(n)))(counts))
     found[..., DEFENSIVE] = counts[..., DEFENSIVE]
     rest = (counts - found).sum(axis=-1)
@@ -203,9 +230,15 @@ def defensive_draws(total: int, share: float) -> int:
 
 
 def split_evenly(
-    total: int, used: Sequence[int], share: float = 0.0, *, spent: int = 0, equal: bool = False
+    total: int,
+    used: Sequence[int],
+    share: float = 0.0,
+    *,
+    spent: int = 0,
+    equal: bool = False,
+    complement: float | None = None,
 ) -> NDArray[np.int64]:
-    """Draws of each component, (4,), out of a total.
+    """Draws of each component, (5,), out of a total.
 
     Arguments:
         total: The total number of draws.
@@ -214,17 +247,23 @@ def split_evenly(
             left.
         spent: Draws of the total that have been made.
         equal: Whether all proposals get the same number; a rest is then left over.
+        complement: Share of the proposals' draws that q1_complement gets, at least one; None for
+            as many as the others.
 
     Raises:
         ValueError: there is less than one draw of each proposal.
     """
     k, own = len(used), total - spent
-    counts = np.zeros(4, dtype=np.int64)
+    counts = np.zeros(len(COMPONENTS), dtype=np.int64)
     counts[DEFENSIVE] = min(defensive_draws(total, share), max(own - 2 * k, 0))
     own -= int(counts[DEFENSIVE])
     if own < k:
         least = spent + k
         raise ValueError(f"draws: expected at least {least}, one of each proposal, got {total}")
+    if complement is not None and COMPLEMENT in used:
+        used, k = [j for j in used if j != COMPLEMENT], k - 1
+        counts[COMPLEMENT] = min(max(round(complement * own), 1), own - k)
+        own -= int(counts[COMPLEMENT])
     for rank, j in enumerate(used):
         counts[j] = own // k + (rank < own % k and not equal)
     return counts

@@ -10,7 +10,9 @@ __all__ = [
     "ControlVariates",
     "Estimator",
     "Mixture",
+    "Sides",
     "Tabled",
+    "TwoSided",
     "balanced",
 ]
 
@@ -24,6 +26,9 @@ from amci_core.estimators import tables
 from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.control_variates import Regressed
 from amci_core.estimators.draws import (
+    COMPLEMENT,
+    COMPLEMENT_SHARE,
+    COMPONENTS,
     DEFENSIVE,
     DEFENSIVE_SHARE,
     PROPOSALS,
@@ -46,6 +51,8 @@ class Estimator(ABC):
         defensive: Share of a total that the defensive density draws for it.
         points: How its proposals draw: `independent`, or `sobol`, scrambled Sobol points.
         takes_sobol: Whether the latter is possible.
+        complement: Share of the proposals' draws that q1_complement makes; None for as many as
+            the others make.
     """
 
     common: bool = False
@@ -54,27 +61,46 @@ class Estimator(ABC):
     defensive: float = 0.0
     points: str = "independent"
     takes_sobol: bool = False
+    complement: float | None = None
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         """The proposals, among those present, that it draws from."""
-        return tuple(present)
+        return tuple(j for j in present if j < len(PROPOSALS))
 
     def least(self, present: Sequence[int]) -> int:
         """The smallest total with which it makes an estimate: one draw of each proposal."""
         return len(self.used(present))
 
     def counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        """Draws of each component for every total, (B, 4).
+        """Draws of each component for every total, (B, 5).
 
         Raises:
             ValueError: a total is less than one draw of each proposal.
         """
         used = self.used(present)
-        counts = [split_evenly(n, used, self.defensive, equal=self.common) for n in totals]
-        return whole_sets(np.array(counts)) if self.points == "sobol" else np.array(counts)
+        counts = np.array([self.split(n, used, self.defensive) for n in totals])
+        return whole_sets(counts) if self.points == "sobol" else counts
+
+    def split(
+        self, total: int, used: Sequence[int], defensive: float, *, spent: int = 0
+    ) -> Counts:
+        """Draws of each component out of a total, (5,), with that share of the defensive density.
+
+        Arguments:
+            total: The total number of draws.
+            used: The proposals that it draws from.
+            defensive: Share of the defensive density.
+            spent: Draws of the total that have been made.
+
+        Raises:
+            ValueError: there is less than one draw of each proposal.
+        """
+        return split_evenly(
+            total, used, defensive, spent=spent, equal=self.common, complement=self.complement
+        )
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        """How many draws of each component must be at hand for these totals, (4,)."""
+        """How many draws of each component must be at hand for these totals, (5,)."""
         return np.asarray(self.counts(totals, present).max(axis=0))
 
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
@@ -83,15 +109,15 @@ class Estimator(ABC):
         Raises:
             ValueError: f takes both signs, and the estimator has no E1_minus.
         """
-        return self.prepared(draws, self.counts(totals, draws.present))
+        return self.prepared(draws, self.counts(totals, draws.proposals))
 
     def prepare_all(self, draws: Draws) -> Prepared:
         """One estimate out of all the draws, however they are split."""
-        return self.prepared(draws, np.array([[draws.count(j) for j in range(4)]]))
+        return self.prepared(draws, np.array([[draws.count(j) for j in range(len(COMPONENTS))]]))
 
     @abstractmethod
     def prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        """Estimates out of the first draws of each component, for rows of counts (B, 4)."""
+        """Estimates out of the first draws of each component, for rows of counts (B, 5)."""
 
 
 @dataclass(frozen=True)
@@ -169,11 +195,78 @@ class ControlVariates(Estimator):
     defensive: float = DEFENSIVE_SHARE
     points: str = "independent"
     takes_sobol = True
+    complement: float | None = COMPLEMENT_SHARE
+
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        return tuple(present)
 
     def prepared(self, draws: Draws, counts: Counts) -> Prepared:
         own = np.diag([float(j in draws.present) for j in range(3)])
         own[2, 2] *= draws.log_E2 is None
         return Regressed(own, draws, counts)
+
+
+@dataclass(frozen=True)
+class Sides(Prepared):
+    """Draws for the two sides, as a table sees them; `components` are the draws as they are."""
+
+
+@dataclass(frozen=True)
+class TwoSided(Estimator):
+    r"""Both sides of an f in [0, M], from a proposal each: no q2, and no loss where mu is near M.
+
+    With E1 = int f p(x, y) dx from q1_plus and E1c = int (M - f) p(x, y) dx from q1_complement,
+
+        E2 = (E1 + E1c) / M,    mu = E1 / E2 = M E1 / (E1 + E1c),
+
+    which lies in [0, M] whatever is drawn, and has relative variance (1 - mu / M)^2 (c1 / N +
+    c1c / K) from N and K draws, c1 and c1c being relative variances of single ones. With optimal
+    proposals it has none.
+
+    It is a table: p(x, y) f / M at the points of q1_plus, with M in the place of f, and
+    p(x, y) (M - f) / M at those of q1_complement, with zero, make E1 and E2 if E2 takes both.
+
+    References:
+        Owen, Estimating equations and self-normalized importance sampling, arXiv 2510.00389, 2025,
+        for indicators; a bounded f is this project's.
+    """
+
+    points: str = "independent"
+    own_densities = True
+    takes_sobol = True
+
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        if not {0, COMPLEMENT} <= {*present}:
+            raise ValueError(
+                "estimator: two-sided needs q1_plus and q1_complement, a proposal for M - f where "
+                "f lies in [0, M]; these proposals lack one"
+            )
+        return (0, COMPLEMENT)
+
+    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
+        self.used(list(draws.counts))
+        other = draws.complement()
+        log_M = np.log(float(draws.f_max or 0.0))
+        f, log_joint = np.zeros_like(draws.f), np.full_like(draws.log_joint, -np.inf)
+        for j, side in ((0, draws), (COMPLEMENT, other)):
+            part = draws.stretch(j)
+            log_joint[..., part] = draws.log_joint[..., part] + side.log_factor(0, part) - log_M
+        f[..., draws.stretch(0)] = draws.f_max
+        # q2 has no row; q1_complement stands in its place.
+        places = {0: 0, COMPLEMENT: 2, 2: 1, DEFENSIVE: DEFENSIVE}
+        seen = replace(
+            draws,
+            f=f,
+            log_joint=log_joint,
+            log_q={places[j]: q for j, q in draws.log_q.items()},
+            counts={places[j]: n for j, n in draws.counts.items()},
+            sets={places[j]: n for j, n in draws.sets.items()},
+            log_E2=None,
+        )
+        table = np.array([[1.0, 0, 1], [0, 0, 0], [0, 0, 1]])
+        rows = counts[:, [0, 2, COMPLEMENT]]
+        names = ("q1_plus", "q2", "q1_complement")
+        return Sides(table, seen, rows, components=draws, names=names)
 
 
 @dataclass(frozen=True)
@@ -204,7 +297,7 @@ class Mixture(Estimator):
         return 1
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        return np.isin(range(4), present) * max(totals)
+        return np.isin(range(len(COMPONENTS)), self.used(present)) * max(totals)
 
     def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         n, present = max(totals), draws.present
@@ -217,14 +310,18 @@ class Mixture(Estimator):
         counts = {2: n}
         if draws.count(DEFENSIVE):
             part, counts[DEFENSIVE] = draws.stretch(DEFENSIVE), draws.count(DEFENSIVE)
-            rest = np.broadcast_to(np.arange(part.start, part.stop), (*draws.batch, counts[3]))
+            rest = np.broadcast_to(
+                np.arange(part.start, part.stop), (*draws.batch, counts[DEFENSIVE])
+            )
             index = np.concatenate([index, rest], -1)
         mixed = draws.mapped(lambda values: np.take_along_axis(values, index, axis=-1), counts)
         log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(k)
         return _mixed(mixed, log_mixture, totals)
 
     def prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        return balanced(draws, draws.present)
+        # q1_complement is none of the mixture's proposals.
+        own = {j: n for j, n in draws.counts.items() if j != COMPLEMENT}
+        return balanced(draws.first(own), draws.present)
 
 
 def balanced(draws: Draws, mixed: Sequence[int]) -> Prepared:
@@ -241,6 +338,6 @@ def _mixed(draws: Draws, log_mixture: Array, totals: Sequence[int]) -> Prepared:
     log_q = {2: log_mixture}
     if draws.count(DEFENSIVE):
         log_q[DEFENSIVE] = draws.log_q[DEFENSIVE]
-    counts = np.outer(totals, [0, 0, 1, 0])
+    counts = np.outer(totals, np.arange(len(COMPONENTS)) == 2)
     names = (*PROPOSALS[:2], "q_m")
     return Prepared(tables.snis_q2(), replace(draws, log_q=log_q), counts, names=names)

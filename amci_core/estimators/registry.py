@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from amci_core.estimators import tables
 from amci_core.estimators.draws import POINTS
-from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled
+from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled, TwoSided
 
 ESTIMATORS: dict[str, Estimator] = {
     "amci-cv": ControlVariates(),
     "amci": Tabled(tables.amci()),
+    "two-sided": TwoSided(),
     "snis-q2": Tabled(tables.snis_q2()),
     "snis-qm": Mixture(stratified=False),
     "snis-qm-stratified": Mixture(stratified=True),
@@ -54,8 +55,8 @@ def resolve(
         return found
     if check_points(points) == "sobol" and not found.takes_sobol:
         raise ValueError(
-            "points: sobol goes with amci-cv and tables of fixed coefficients such as amci, not "
-            f"with {chosen!r}. Take points='independent'"
+            "points: sobol goes with amci-cv, two-sided and tables of fixed coefficients such as "
+            f"amci, not with {chosen!r}. Take points='independent'"
         )
     return found if points == found.points else replace(found, points=points)  # type: ignore
 

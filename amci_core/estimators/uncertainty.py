@@ -205,13 +205,19 @@ class Uncertainty:
         """Bias of the ratio to first order in 1 / n, (*): mu Var[E2] - Cov[E1, E2]."""
         return np.asarray(self.value * self.covariance[..., 1, 1] - self.covariance[..., 0, 1])
 
-    def interval(self, level: float, *, positive: bool) -> tuple[Array, Array]:
+    def interval(
+        self, level: float, *, positive: bool, high: Array | None = None
+    ) -> tuple[Array, Array]:
         """Lower and upper ends (*) of a central interval for mu, in units of exp(log_unit).
 
         Arguments:
             level: Probability that the interval covers it.
             positive: Whether mu is known to be positive: the interval is then laid about log mu,
                 where the estimate is positive too.
+            high: An upper bound of mu, (*), in units of exp(log_unit), near which the error is in
+                proportion to the distance from it: the interval is then laid about the log-odds
+                mu / (high - mu) where the estimate lies between zero and the bound, and never
+                leaves these.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
@@ -227,6 +233,14 @@ class Uncertainty:
                 factor = np.exp(reach / self.value)
                 lower = np.where(self.value > 0, self.value / factor, lower)
                 upper = np.where(self.value > 0, self.value * factor, upper)
+        if high is not None:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                rest = high - self.value
+                factor = np.exp(reach * high / (self.value * rest))
+                odds = self.value / rest
+                inside = (odds > 0) & np.isfinite(odds)
+                lower = np.where(inside, high * odds / (odds + factor), lower).clip(0, high)
+                upper = np.where(inside, high / (1 + 1 / (odds * factor)), upper).clip(0, high)
         return lower, upper
 
 

@@ -194,7 +194,7 @@ class Runs:
         ]
         reserves = [*self._counts.values(), *alone]
         self.points = sum(int(counts.sum()) for counts in reserves)
-        # The numbers of runs made at a time do not depend on defensive draws.
+        # The numbers of runs made at a time depend on the draws of a table alone.
         own = sum(int(counts[:DEFENSIVE].sum()) for counts in reserves)
         own *= truth.log_unit.size
         check_count("budgets, of all proposals and cases", own, low=1, high=MAX_POINTS)

@@ -31,6 +31,7 @@ from amci_core.flows.layers import (
 )
 from amci_core.flows.mixture import Mixture, defended_spline, defensive_component
 from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
+from amci_core.flows.pieces import ComplementGaussian
 from amci_core.flows.supports import (
     coordinate_bijectors,
     coordinates_of,
@@ -347,6 +348,7 @@ FAMILIES: dict[str, Family] = {
     "composed-spline": Family(composed_spline, _composed),
     "layered-spline": Family(layered_spline, _layered),
     "broad": Family(defensive_component),
+    "complement-gaussian": Family(ComplementGaussian),
     "defended-spline": Family(defended_spline),
     "defensive": Family(defensive_mixture),
     "gamma-beta": Family(GammaBeta),

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from amci_core.estimators.draws import COMPONENTS, PROPOSALS
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
@@ -21,7 +22,8 @@ from amci_core.models.base import check_problem
 Key = TypeVar("Key", bound=Hashable)
 # The variant that draws from the problem's defensive density, before anything is trained for it.
 DEFENSIVE = "defensive"
-NAMES = ("q1_plus", "q1_minus", "q2")
+# Those of a table, and the proposal for M - f where f lies in [0, M].
+NAMES = (*PROPOSALS, "q1_complement")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Proposals:
         q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
         q2: For E2, towards p(x, y); None where the normalizer is known.
         card: What is known of them: configuration, training, evaluation.
+        q1_complement: Towards (M - f) p(x, y), for an f in [0, M]; None where there is none. It
+            serves `amci-cv` and `two-sided`.
 
     Example:
         >>> import amci_core as amci
@@ -50,17 +54,17 @@ class Proposals:
     q1_minus: Proposal | None
     q2: Proposal | None
     card: dict[str, Any] = field(default_factory=dict)
+    q1_complement: Proposal | None = None
 
     def __repr__(self) -> str:
         built = self.card.get("configuration", {}).get("proposals", {})
         lines = [f"Proposals for {self.problem}, variant {self.variant}"]
-        for name, proposal in zip(NAMES, self.as_tuple, strict=True):
-            if proposal is not None:
-                family = built.get(name, {}).get("family", type(proposal).__name__)
-                weights = 0
-                if isinstance(proposal, nn.Module):
-                    weights = sum(p.numel() for p in proposal.parameters())
-                lines.append(f"  {name}: {family}" + (f", {weights:,} weights" if weights else ""))
+        for name, proposal in self.by_name.items():
+            family = built.get(name, {}).get("family", type(proposal).__name__)
+            weights = 0
+            if isinstance(proposal, nn.Module):
+                weights = sum(p.numel() for p in proposal.parameters())
+            lines.append(f"  {name}: {family}" + (f", {weights:,} weights" if weights else ""))
         return "\n".join(lines)
 
     @classmethod
@@ -71,6 +75,7 @@ class Proposals:
         q1_plus: Any,
         q2: Any = None,
         q1_minus: Any = None,
+        q1_complement: Any = None,
         variant: str = "outside",
         dtype: torch.dtype = torch.float64,
     ) -> Proposals:
@@ -96,6 +101,7 @@ class Proposals:
             q1_plus: For E1_plus, towards f_plus p(x, y).
             q2: For E2, towards p(x, y); None where the normalizer is known.
             q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
+            q1_complement: Towards (M - f) p(x, y), for an f in [0, M]; None for none.
             variant: What they are called.
             dtype: The type that y, theta and x are passed in to functions; torch.float32 for
                 flows with such weights. What comes back is made float64. A float32 density is
@@ -132,14 +138,18 @@ class Proposals:
             raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
         if q2 is None and not _knows_evidence(problem):
             raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
+        if q1_complement is not None and problem.f_max is None:
+            raise ValueError(
+                f"q1_complement: expected None, since f of {problem.name} lies in no [0, M]"
+            )
         y, theta = problem.check(*problem.typical_case())
         parts: Any = dict.fromkeys(NAMES)
-        for name, given in zip(NAMES, (q1_plus, q1_minus, q2), strict=True):
+        for name, given in zip(NAMES, (q1_plus, q1_minus, q2, q1_complement), strict=True):
             if given is not None:
                 make = maker_of(name, given, y, theta)
                 parts[name] = External(name, make, problem.x.dim, dtype)
         made = cls(problem.name, variant, **parts)
-        for each in made.as_tuple:
+        for each in made.by_name.values():
             if isinstance(each, External):
                 each.check(problem)
         return made
@@ -191,11 +201,11 @@ class Proposals:
 
         None if a proposal is no network of PyTorch: it computes on the CPU in float64 alone.
         """
-        if not all(isinstance(part, nn.Module | None) for part in self.as_tuple):
+        if not all(isinstance(part, nn.Module) for part in self.by_name.values()):
             return None
         # Copied together: a proposal can hold another as a component.
-        parts: Any = zip(NAMES, copy.deepcopy(self.as_tuple), strict=True)
-        return replace(self, **{name: part and part.to(target) for name, part in parts})
+        parts: Any = copy.deepcopy(self.by_name)
+        return replace(self, **{name: part.to(target) for name, part in parts.items()})
 
     @property
     def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:
@@ -204,19 +214,29 @@ class Proposals:
 
     @property
     def present(self) -> tuple[int, ...]:
-        """Indices of the proposals that there are."""
+        """Indices of the proposals in `as_tuple` that there are."""
         return tuple(j for j, proposal in enumerate(self.as_tuple) if proposal is not None)
 
+    @property
+    def by_name(self) -> dict[str, Proposal]:
+        """The proposals that there are, q1_complement among them."""
+        return {name: q for name in NAMES if (q := getattr(self, name)) is not None}
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Their numbers in `amci_core.estimators.COMPONENTS`."""
+        return tuple(COMPONENTS.index(name) for name in self.by_name)
+
     def at(self, y: Tensor, theta: Tensor | None) -> dict[int, ConditionalDensity]:
-        """The densities at y (*, D_y) and theta (*, D_theta), by index; networks run once."""
+        """The densities at y (*, D_y) and theta (*, D_theta), by number; networks run once."""
         densities: dict[int, ConditionalDensity] = {}
-        for j in reversed(self.present):  # q2 first
-            proposal = self.as_tuple[j]
-            if isinstance(proposal, Mixture) and proposal.defence is self.q2:
+        for j in reversed(self.numbers):  # q2 before q1
+            proposal = self.by_name[COMPONENTS[j]]
+            if isinstance(proposal, Mixture) and proposal.defence is self.q2 and 2 in densities:
                 densities[j] = proposal.around(densities[2], y, theta)
-            elif proposal is not None:
+            else:
                 densities[j] = proposal(y, theta)
-        return {j: densities[j] for j in self.present}
+        return {j: densities[j] for j in self.numbers}
 
 
 @dataclass(frozen=True)
@@ -302,7 +322,7 @@ def draw_all(
             parts = values.split([x[j].shape[-2] for j in missing], -1)
             log_q[k].update(zip(missing, parts, strict=True))
         if any(bool(part.isnan().any()) for part in log_q[k].values()):
-            name = NAMES[k] if isinstance(k, int) and k < len(NAMES) else k
+            name = COMPONENTS[k] if isinstance(k, int) else k
             raise ValueError(f"{name}: its log density is NaN; its weights or networks are")
     return x, {k: {j: log_q[k][j] for j in x} for k in densities}
 

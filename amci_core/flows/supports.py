@@ -10,6 +10,7 @@ from __future__ import annotations
 
 __all__ = [
     "CoordinateBijector",
+    "CutHalfLine",
     "HalfLine",
     "Logistic",
     "SoftHalfLine",
@@ -264,6 +265,38 @@ class SoftHalfLine(HalfLine):
         return torch.sigmoid(-standardized), log_det.where(inside, -math.inf)
 
 
+class CutHalfLine(HalfLine):
+    """x > bound, or x < bound, for a density that jumps at the bound, wherever its mode lies.
+
+    The excess is a logistic cut to positive numbers: exponential where its shift lies far below
+    zero, and a logistic where that lies far above. Parameters: the shift, the logarithm of the
+    scale, softly limited.
+    """
+
+    width = 2
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
+        shift, free = parameters.unbind(-1)
+        log_scale = self._log_scale(free)
+        scale = log_scale.exp()
+        return shift, log_scale, scale, logsigmoid(shift / scale)
+
+    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, log_scale, scale, log_mass = prepared
+        log_survival = u.log() + log_mass
+        log_rest = torch.log(-torch.expm1(log_survival))
+        # Rounding may leave a negative excess.
+        excess = (shift + scale * (log_rest - log_survival)).clamp(min=0)
+        return excess, log_scale - u.log() - log_rest
+
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, log_scale, scale, log_mass = prepared
+        standardized = (z - shift) / scale
+        u = (logsigmoid(-standardized) - log_mass).exp().clamp(max=1)
+        log_det = _log_logistic(standardized) - log_scale - log_mass
+        return u, log_det.where(z > 0, -math.inf)
+
+
 def _log_logistic(z: Tensor) -> Tensor:
     # log u (1 - u) = z - 2 log(1 + exp z), which cancels at neither end.
     return torch.add(z, softplus(z, threshold=40), alpha=-2.0)
@@ -283,8 +316,9 @@ def coordinate_bijectors(
         problem: The problem.
         coordinates: For each coordinate its `kind`: `line`, `positive`, `probability`, `unit` (the
             unit interval as it is), `cut` (its range, with densities at both ends), `range` (its
-            range), `half-line` or `soft-half-line` (the side of a bound where f_plus is positive;
-            the soft one falls to zero there), or one of the problem's `coordinate_transforms`.
+            range), `half-line`, `soft-half-line` or `cut-half-line` (the side of a bound where
+            f_plus is positive; the soft one falls to zero there, the cut one has its mode
+            anywhere), or one of the problem's `coordinate_transforms`.
             And about its `centre` and its standard deviation in unconstrained space, `scale`, by
             default 0 and 1; for half-lines also the `unit` of the excess over the bound.
 
@@ -323,7 +357,11 @@ def _bijector(
         return TruncatedLogistic(centre, scale, None, low, high)
     if kind == "unit":
         return UnitInterval(centre, scale)
-    half_lines = {"half-line": HalfLine, "soft-half-line": SoftHalfLine}
+    half_lines = {
+        "half-line": HalfLine,
+        "soft-half-line": SoftHalfLine,
+        "cut-half-line": CutHalfLine,
+    }
     if kind not in half_lines:
         names = ", ".join([*transforms, "range", "cut", "unit", *half_lines])
         raise ValueError(f"kind: expected one of {names}, got {kind!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "Array",
+    "Complement",
     "Density",
     "DerivedProblem",
     "OptimalProposals",
@@ -456,14 +457,27 @@ class Problem(ABC):
         """The optimal proposals that are known in closed form, by name; None if none is.
 
         `q1_plus` is proportional to f_plus p(x, y), `q1_minus` to f_minus p(x, y), `q2` to
-        p(x, y). Each gives its density at y (*, D_y) and theta (*, D_theta). With all of them
-        every term has zero variance (Theorem 1 of the paper).
+        p(x, y), `q1_complement` to (f_max - f) p(x, y). Each gives its density at y (*, D_y) and
+        theta (*, D_theta). With the first three every term has zero variance (Theorem 1 of the
+        paper).
         """
         return None
 
     def log_evidence(self, y: Tensor, theta: Tensor | None) -> Array | None:
         """log E2 = log p(y) in nats, (*), if it is known exactly: zero without y; else None."""
         return np.zeros(y.shape[:-1]) if self.y is None else None
+
+    @property
+    def f_max(self) -> float | None:
+        """M, the upper end of `f_range`, if f lies in [0, M]; None if f has no bound or two signs.
+
+        Example:
+            >>> from amci_core import problem
+            >>> problem("tail-1d").f_max, problem("gain-loss").f_max
+            (1.0, None)
+        """
+        high = self.f_range[1]
+        return high if self.nonnegative and math.isfinite(high) else None
 
     @property
     def knows_truth(self) -> bool:
@@ -734,6 +748,23 @@ class Problem(ABC):
             )
         return _Negated(self)
 
+    def complement(self) -> Problem:
+        """The problem with M - f in the place of f, M being `f_max`: `q1_complement` is its q1.
+
+        By default its defensive density is the prior. Define it where more is known, such as the
+        support of M - f.
+
+        Raises:
+            ValueError: f has no upper bound, or takes both signs.
+
+        Example:
+            >>> from amci_core import problem
+            >>> tail = problem("tail-1d")  # f = 1 for x > theta
+            >>> tail.complement().support_plus(tail.check(1.0, 3.0)[1])
+            LessThan(upper_bound=tensor([3.], dtype=torch.float64))
+        """
+        return Complement(self)
+
 
 class DerivedProblem(Problem):
     """A problem that differs from the original in f alone. Its defensive density is the prior.
@@ -769,6 +800,38 @@ class DerivedProblem(Problem):
     @property
     def coordinate_transforms(self) -> Mapping[str, Transform]:
         return self.original.coordinate_transforms
+
+
+class Complement(DerivedProblem):
+    """The problem with M - f in the place of f, M being its `f_max`.
+
+    Arguments:
+        original: The problem.
+
+    Raises:
+        ValueError: its f has no upper bound, or takes both signs.
+    """
+
+    nonnegative = True
+    shared = (*DerivedProblem.shared, "name", "title", "description", "formula")
+
+    def __init__(self, original: Problem) -> None:
+        if original.f_max is None:
+            raise ValueError(
+                f"complement: {original.name} declares no f between 0 and a bound; where it has "
+                "one, declare nonnegative = True and f_range"
+            )
+        super().__init__(original)
+        self.bound = original.f_max
+        self.f_range = (0.0, self.bound - original.f_range[0])
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        return (self.bound - self.original.f(x, theta)).clamp(min=0)
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        swapped = {"q1_plus": "q1_complement", "q1_complement": "q1_plus"}
+        known = self.original.optimal_proposals()
+        return known and {swapped.get(name, name): q for name, q in known.items()}
 
 
 class _Negated(DerivedProblem):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "GaussianModel",
+    "Normal",
     "NormalAbove",
     "log_orthant",
     "standard_normal_log_prob",
@@ -100,7 +101,7 @@ class GaussianModel(Problem):
         mean = self.posterior_mean(y)
         if self.dim == 1:
             return NormalAbove(mean, float(self.posterior_cholesky[0, 0]))
-        return _Normal(mean, self._constant("posterior_cholesky", y))
+        return Normal(mean, self._constant("posterior_cholesky", y))
 
     def log_prior(self, x: Tensor) -> Tensor:
         whitened = x @ self._constant("prior_whitening", x).T
@@ -147,7 +148,7 @@ class GaussianModel(Problem):
         return self._constants[key]
 
 
-class _Normal:
+class Normal:
     """A normal in D dimensions: mean (*, D) and the Cholesky factor of its covariance (D, D)."""
 
     def __init__(self, mean: Tensor, cholesky: Tensor) -> None:

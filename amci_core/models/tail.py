@@ -8,15 +8,25 @@ import math
 
 import numpy as np
 import torch
+from scipy.special import ndtri_exp
 from torch import Tensor
-from torch.distributions.constraints import Constraint, greater_than
+from torch.distributions.constraints import Constraint, greater_than, less_than
 
 from amci_core._arguments import check_count
-from amci_core.models.base import Array, Density, OptimalProposals, Variable
-from amci_core.models.gaussian import GaussianModel, NormalAbove, log_orthant, strictly_above
+from amci_core.models.base import Array, Complement, Density, OptimalProposals, Variable
+from amci_core.models.gaussian import (
+    GaussianModel,
+    Normal,
+    NormalAbove,
+    log_orthant,
+    strictly_above,
+)
 
 # Each step shrinks the distance to the mode to a third or less where Sigma_1 >= I.
 MODE_STEPS = 12
+# For the complement: the largest distance of the threshold below the posterior mean at which half
+# of its cases lie, in standard deviations.
+MOST_DEPTH = 5.0
 
 
 class GaussianTail(GaussianModel):
@@ -132,8 +142,13 @@ class GaussianTail(GaussianModel):
 
     def optimal_proposals(self) -> OptimalProposals:
         # In more dimensions the truncated posterior has no closed form.
-        q1 = {"q1_plus": self._truncated_posterior} if self.dim == 1 else {}
-        return {**q1, "q2": self.posterior}
+        if self.dim > 1:
+            return {"q2": self.posterior}
+        below = self.complement().below
+        return {"q1_plus": self._truncated_posterior, "q2": self.posterior, "q1_complement": below}
+
+    def complement(self) -> TailComplement:
+        return TailComplement(self)
 
     def _truncated_posterior(self, y: Tensor, theta: Tensor | None) -> Density:
         return NormalAbove(self.posterior_mean(y), float(self.posterior_cholesky[0, 0]), theta)
@@ -177,6 +192,86 @@ class GaussianTail(GaussianModel):
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         low, high = y.new_tensor(self.theta.ends)
         return y, torch.lerp(low, high, t).expand_as(y)
+
+
+class TailComplement(Complement):
+    """The posterior mass that is not above the threshold in every coordinate.
+
+    Its defensive density is the equal mixture over i, with weights Phi_i / S, of the posteriors
+    cut to x_i <= theta_i, Phi_i being their masses and S the sum of these. At a point with k
+    coordinates below their thresholds it is k p(x | y) / S, so that weights lie between 1 / D and
+    1; in one dimension it is the optimal proposal.
+    """
+
+    original: GaussianTail
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return less_than(theta) if self.original.dim == 1 else self.support
+
+    def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """Half from p(y) p(theta), half with most of the posterior above the threshold."""
+        y, theta = self.original.sample_cases(n, generator)
+        assert theta is not None
+        u = torch.rand(2, n // 2, y.shape[-1], generator=generator, device=generator.device).to(y)
+        y[: n // 2] = y.new_tensor(self.original.y.typical[1]) * u[0]
+        scale = self.original._constant("posterior_variance", y).sqrt()
+        depth = MOST_DEPTH * u[1]
+        above = self.original.posterior_mean(y[: n // 2]) - depth * scale
+        theta[: n // 2] = self.original.theta.nearest(above)
+        return y, theta
+
+    def sample_defensive(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        density = self.below(y, theta)
+        x, log_q = density.draw(n, generator)
+        return x, log_q
+
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        return self.below(y, theta).log_prob(x)
+
+    def below(self, y: Tensor, theta: Tensor | None) -> Density:
+        """The defensive density at y (*, D) and theta (*, D)."""
+        return _SomeBelow(self.original, y, theta)
+
+
+class _SomeBelow:
+    """The mixture of posteriors, each cut to one coordinate's x_i <= theta_i."""
+
+    def __init__(self, problem: GaussianTail, y: Tensor, theta: Tensor | None) -> None:
+        assert theta is not None
+        self.batch_shape = y.shape[:-1]
+        self._theta, self._mean = theta, problem.posterior_mean(y)
+        self._posterior = Normal(self._mean, problem._constant("posterior_cholesky", y))
+        self._covariance = problem._constant("posterior_covariance", y)
+        self._scale = problem._constant("posterior_variance", y).sqrt()
+        ends = ((theta - self._mean) / self._scale).double()
+        self._log_below = torch.special.log_ndtr(ends)  # (*, D)
+        self._log_total = self._log_below.logsumexp(-1, keepdim=True)
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        x = self._posterior.draw(n, generator)[0]
+        dim = x.shape[-1]
+        weights = (self._log_below - self._log_total).exp().reshape(-1, dim)
+        cut = torch.multinomial(weights, n, replacement=True, generator=generator)
+        cut = cut.reshape(*self.batch_shape, n, 1)
+        uniform = 1 - torch.rand(cut.shape, dtype=torch.float64, generator=generator).to(x.device)
+        log_below = self._log_below[..., None, :].expand(*x.shape).gather(-1, cut)
+        z = torch.as_tensor(ndtri_exp((uniform.log() + log_below).cpu().numpy())).to(x)
+        mean, end = (
+            v[..., None, :].expand_as(x).gather(-1, cut) for v in (self._mean, self._theta)
+        )
+        own = torch.minimum(mean + self._scale[cut[..., 0]][..., None] * z, end)
+        # The other coordinates follow the one that is cut by their regression on it.
+        slope = self._covariance[cut[..., 0]] / self._covariance.diag()[cut[..., 0]][..., None]
+        x = x + slope * (own - x.gather(-1, cut))
+        x = x.scatter(-1, cut, own)
+        return x, self.log_prob(x)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        below = (x <= self._theta[..., None, :]).sum(-1)
+        log_share: Tensor = below.to(x).log() - self._log_total.to(x)
+        return self._posterior.log_prob(x) + log_share
 
 
 def _log_rest(log_mu: Array) -> Array:

@@ -41,10 +41,12 @@ class Choices:
 
 
 def terms_of(problem: Problem) -> tuple[str, ...]:
-    """The proposals that a problem needs: no q1_minus where f >= 0, no q2 where E2 is known."""
+    """The proposals that serve a problem: no q1_minus where f >= 0, no q2 where E2 is known,
+    q1_complement where f lies in [0, M]."""
     known = problem.log_evidence(*problem.check(*problem.cases(1, seed=0))) is not None
     minus = () if problem.nonnegative else ("q1_minus",)
-    return ("q1_plus", *minus, *(() if known else ("q2",)))
+    complement = () if problem.f_max is None else ("q1_complement",)
+    return ("q1_plus", *minus, *(() if known else ("q2",)), *complement)
 
 
 def default_forms(
@@ -53,7 +55,7 @@ def default_forms(
     """The chosen form of a term's proposal, or those that are to be compared, by name.
 
     Arguments:
-        problem: The problem; for q1_minus the negated one.
+        problem: The problem; for q1_minus the negated one, for q1_complement the complement.
         reads_theta: Whether the proposal depends on theta.
         choices: A form that does not exist for this term is passed over.
     """

@@ -24,9 +24,9 @@ from torch import Tensor
 
 from amci_core._arguments import check_count, check_number, check_seed
 from amci_core.checking import check
-from amci_core.estimators import PROPOSALS
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
+from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import coordinates_of
 from amci_core.models import Problem
 from amci_core.models.base import check_problem
@@ -218,7 +218,7 @@ def stream_learning(
 
     def ready() -> Proposals:
         card = {"configuration": copy.deepcopy(configuration)}
-        parts: Any = {name: flows.get(name) for name in PROPOSALS}
+        parts: Any = {name: flows.get(name) for name in NAMES}
         return Proposals(problem.name, VARIANT, card=card, **parts)
 
     def save() -> None:

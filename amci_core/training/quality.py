@@ -23,7 +23,7 @@ from torch import Tensor
 
 from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation import Estimate, estimate
-from amci_core.estimators.draws import PROPOSALS, TERMS
+from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS
 from amci_core.evaluation import Evaluation
 from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent, MixtureDensity
@@ -35,6 +35,8 @@ from amci_core.training import clock
 from amci_core.training.particles import MANY, NotReached, smc
 from amci_core.training.targets import TARGETS, Target
 
+# What each proposal is for, by the names of an estimate's terms with all of them.
+TERM_OF = dict(zip(PROPOSALS, TERMS, strict=True)) | {"q1_complement": "E1_complement"}
 # Weights are selected on the cases and draws of one seed, and reported on those of another.
 SELECTION_SEED = 2_019_06_09
 REPORT_SEED = 2_019_06_10
@@ -271,14 +273,12 @@ def long_check(
         (y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy())
         for i in range(cases)
     ]
-    for_each = seconds / (4 * len(proposals.present))
-    particles = {
-        j: _particles(problem, PROPOSALS[j], y, theta, generator, for_each)
-        for j in proposals.present
-    }
+    names = tuple(proposals.by_name)
+    for_each = seconds / (4 * len(names))
+    particles = {name: _particles(problem, name, y, theta, generator, for_each) for name in names}
 
     def estimated(i: int, n: int) -> Estimate:
-        of_each = {PROPOSALS[j]: n for j in proposals.present}
+        of_each = dict.fromkeys(names, n)
         return estimate(problem, proposals, *arrays[i], draws=of_each, seed=CHECK_SEED + i)
 
     if draws is None:
@@ -296,16 +296,16 @@ def long_check(
             break
         e = estimated(i, draws)
         share, missed = 1.0, 0.0
-        for j in proposals.present:
-            term = e.diagnostics[TERMS[j]]
+        for name in names:
+            term = e.diagnostics[TERM_OF[name]]
             share = min(share, float(np.fmin(term.ess, term.pooled_ess)) / draws)
-            if i not in particles[j]:
+            if i not in particles[name]:
                 continue
-            x, here = particles[j][i], (y[i], None if theta is None else theta[i])
+            x, here = particles[name][i], (y[i], None if theta is None else theta[i])
             with torch.inference_mode():
-                log_g = TARGETS[PROPOSALS[j]](problem).log_density(x, *here)
-                log_w = log_g - proposals.at(*here)[j].log_prob(x)
-            log_w = log_w - float(e.terms[TERMS[j]].log_value)
+                log_g = TARGETS[name](problem).log_density(x, *here)
+                log_w = log_g - proposals.at(*here)[COMPONENTS.index(name)].log_prob(x)
+            log_w = log_w - float(e.terms[TERM_OF[name]].log_value)
             share = min(share, float(torch.exp(math.log(len(x)) - log_w.logsumexp(0))))
             missed = max(missed, float((log_w > math.log(FAR_ABOVE)).double().mean()))
         level = RELIABLE

@@ -19,8 +19,8 @@ import numpy as np
 
 from amci_core._arguments import check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
-from amci_core.estimators import PROPOSALS
 from amci_core.evaluation import evaluate
+from amci_core.flows.proposals import NAMES
 from amci_core.io import (
     StoredFileError,
     plain,
@@ -125,9 +125,9 @@ def read_recipe(path: Path) -> Recipe:
         read = Recipe(terms, **content)
     except (AttributeError, KeyError, TypeError) as error:
         raise StoredFileError(f"{path}: not a recipe ({error})") from None
-    if "q1_plus" not in terms or not terms.keys() <= {*PROPOSALS}:
+    if "q1_plus" not in terms or not terms.keys() <= {*NAMES}:
         raise StoredFileError(
-            f"{path}: expected terms for q1_plus and others of {', '.join(PROPOSALS)}, "
+            f"{path}: expected terms for q1_plus and others of {', '.join(NAMES)}, "
             f"got {', '.join(terms)}"
         )
     return read

@@ -150,7 +150,7 @@ class Target:
             at a theta that is drawn apart from y. Half of the cases then have one where it does.
     """
 
-    term = "E1_plus"  # of `problem`, which is the negated one for q1_minus
+    term = "E1_plus"  # of `problem`: the negated one for q1_minus, M - f for q1_complement
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -272,7 +272,19 @@ class JointTarget(Target):
         return self.problem.log_joint(x, y)
 
 
-TARGETS: dict[str, type[Target]] = {"q1_plus": Target, "q1_minus": MinusTarget, "q2": JointTarget}
+class ComplementTarget(Target):
+    """(M - f(x; theta)) p(x, y), for q1_complement: the f_plus of M - f."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.complement())
+
+
+TARGETS: dict[str, type[Target]] = {
+    "q1_plus": Target,
+    "q1_minus": MinusTarget,
+    "q2": JointTarget,
+    "q1_complement": ComplementTarget,
+}
 
 
 def _spread(variable: Variable | None, n: int, generator: torch.Generator) -> Tensor:

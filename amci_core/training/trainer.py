@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from amci_core import io
 from amci_core.checking import bad_value
 from amci_core.devices import CPU
-from amci_core.estimators import PROPOSALS
+from amci_core.estimators import COMPONENTS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
@@ -474,6 +474,6 @@ def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **argumen
 
 def stream_seeds(seed: int, name: str) -> tuple[int, int]:
     """Seeds for weights and draws that no other proposal or purpose shares."""
-    sequence = np.random.SeedSequence([seed, PROPOSALS.index(name)])
+    sequence = np.random.SeedSequence([seed, COMPONENTS.index(name)])
     first, second = sequence.generate_state(2, np.uint64) >> np.uint64(1)
     return int(first), int(second)

@@ -444,9 +444,9 @@ def test_the_card_shows_what_is_reported(at_the_card):
 def test_the_legend_names_the_proposals_that_are_trained(at_the_card):
     def body(turned, card, noted):
         for problem, names in (
-            ("tail-1d", ["q₁", "q₂"]),
+            ("tail-1d", ["q₁", "q₂", "q₁ᶜ"]),
             ("gain-loss", ["q₁", "q₁⁻", "q₂"]),
-            ("peak", ["q₁"]),
+            ("peak", ["q₁", "q₁ᶜ"]),
         ):
             turned.explorer.state.open(problem)
             items = card.pictures["loss"].legend[0].items

@@ -29,6 +29,7 @@ def table_of(draws):
         "f": draws.f[order],
         "component": names[order],
         "log_E2": None if draws.log_E2 is None else float(draws.log_E2),
+        "f_max": draws.f_max,
     }
 
 

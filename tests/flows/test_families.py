@@ -37,6 +37,13 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     "half-line, below": family(
         "half-line-spline", GAIN.with_negated_f(), vanishing=True, **SPLINES
     ),
+    "half-line, cut": family(
+        "autoregressive-spline",
+        TAIL.complement(),
+        coordinates=[{"kind": "cut-half-line"}],
+        **SPLINES,
+    ),
+    "complement of an orthant": family("complement-gaussian", TAIL_5D.complement(), **NETWORK),
     "radial, as q1": family("radial", TAIL, reads_theta=True, layers=10, shift=True, **NETWORK),
     "radial, as q2": family(
         "radial", TAIL, reads_theta=False, layers=2, shift=False, hidden=(16,), activation="relu"
@@ -87,8 +94,9 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     ),
 }
 every_flow = pytest.mark.parametrize("name", FLOWS)
-# A mixture's map of base samples jumps between its components, and so has no inverse.
-maps = pytest.mark.parametrize("name", [n for n in FLOWS if n not in ("gamma-beta", "defended")])
+# A map of base samples that jumps, between components or pieces, has no inverse.
+JUMPS = ("gamma-beta", "defended", "complement of an orthant")
+maps = pytest.mark.parametrize("name", [n for n in FLOWS if n not in JUMPS])
 
 
 def randomised(name: str, seed: int = 0) -> Trainable:
@@ -260,6 +268,8 @@ beyond = pytest.mark.parametrize(
         ("half-line", [-100.0]),
         ("half-line, vanishing", [-100.0]),
         ("half-line, below", [100.0]),
+        ("half-line, cut", [100.0]),
+        ("complement of an orthant", [100.0] * 5),
         ("above a threshold", [-1.0] * 5),
         ("unit square", [0.5, 1.5]),
         ("positive, probability", [-1.0, 0.5]),

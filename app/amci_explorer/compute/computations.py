@@ -60,7 +60,7 @@ class Computations:
 
     @cached_property
     def estimators(self) -> tuple[str, ...]:
-        """The estimators whose errors are shown."""
+        """The estimators whose errors are shown with the default proposals."""
         return shown_estimators(self.problem, registry.proposals(self.problem.name))
 
     @cached_property
@@ -201,7 +201,9 @@ class Computations:
                 seed=settings.seed,
             )
 
-        own = stream(self.proposals(settings), self.estimators, "sobol" if sobol else None)
+        proposals = self.proposals(settings)
+        shown = shown_estimators(self.problem, proposals)
+        own = stream(proposals, shown, "sobol" if sobol else None)
         # With E2 known, AMCI's mean of f w is plain importance sampling, whatever draws for it.
         others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
         return joined([own, *others]) if others else own

@@ -32,8 +32,8 @@ import torch
 from scipy.stats import expon, norm
 
 import amci_core as amci
-from amci_core.estimators import PROPOSALS
 from amci_core.flows import Proposals
+from amci_core.flows.proposals import NAMES
 from amci_core.io import plain
 from amci_core.models import Problem
 from amci_core.tabular import read_columns
@@ -45,7 +45,7 @@ MEMORY = 2**31
 # Bytes of all files in a zip.
 MOST_UNPACKED = 64_000_000
 CONFIGURATION = "config.json"
-FILES = {CONFIGURATION, *(f"{name}.safetensors" for name in PROPOSALS)}
+FILES = {CONFIGURATION, *(f"{name}.safetensors" for name in NAMES)}
 # Draws that uploaded proposals are tried with, and those of each component in the sample table.
 TRIED, SAMPLED = 64, 1000
 
@@ -155,9 +155,7 @@ def _extract(content: bytes, folder: str) -> None:
 def _try(proposals: Proposals, problem: Problem) -> None:
     """Draws a few points: weights, points and densities must be finite."""
     y, theta = problem.check(*problem.typical_case())
-    for name, proposal in zip(PROPOSALS, proposals.as_tuple, strict=True):
-        if proposal is None:
-            continue
+    for name, proposal in proposals.by_name.items():
         weights = proposal.state_dict().values()  # type: ignore[attr-defined]
         with torch.inference_mode():
             drawn = proposal(y, theta).draw(TRIED, torch.Generator().manual_seed(0))

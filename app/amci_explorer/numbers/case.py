@@ -12,8 +12,9 @@ from amci_core._arguments import part_seed
 from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import evidence_of
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import PROPOSALS, resolve
+from amci_core.estimators import COMPONENTS, resolve
 from amci_core.estimators.draws import (
+    COMPLEMENT,
     DEFENSIVE,
     DEFENSIVE_SHARE,
     Array,
@@ -31,7 +32,8 @@ LEAST_DRAWS = 1000
 class CaseDraws:
     """At least 1,000 draws from every proposal, and an eighth of all from the defensive density.
 
-    The first ones are those of `amci_core.estimate` with so many draws and that seed.
+    The first ones are those of `amci_core.estimate` with so many draws and that seed. Estimates
+    with q1_complement share out the same total.
 
     Arguments:
         problem: What is integrated.
@@ -55,6 +57,7 @@ class CaseDraws:
     ) -> None:
         y, theta = problem.check(y, theta)
         self._sampler = sampler = Sampler(problem, proposals, y, theta)
+        self._present = proposals.present
         self._evidence = evidence_of(proposals, y, theta)
         self.draws, points = self._draw(draws, self._defensive(draws), seed)
         self.n = max(draws, LEAST_DRAWS)
@@ -63,27 +66,34 @@ class CaseDraws:
             more, further = self._draw(self.n - draws, rest, part_seed(seed, 0))
             self.draws = self.draws.joined(more)
             points = {j: np.concatenate([x, further[j]]) for j, x in points.items()}
-        self.points = {PROPOSALS[j]: points[j] for j in sampler.present}
+        self.points = {COMPONENTS[j]: points[j] for j in sampler.present}
 
     def estimate(self, name: str, count: int) -> Estimate:
         """The estimate of AMCI, or AMCI with control variates, with so many draws of each."""
-        counts = dict.fromkeys(self._sampler.present, count)
-        first = self.draws.first({**counts, DEFENSIVE: self._defensive(count)})
+        chosen, judging = resolve(name), self._defensive(count)
+        counts = {**dict.fromkeys(self._present, count), DEFENSIVE: judging}
+        if COMPLEMENT in (used := chosen.used(self._sampler.present)):
+            total = count * len(self._present) + judging
+            counts = dict(enumerate(chosen.split(total, used, DEFENSIVE_SHARE).tolist()))
+        first = self.draws.first(counts)
         return Estimate(
-            resolve(name).prepare_all(first),
+            chosen.prepare_all(first),
             draws=first.n,
             positive=self._sampler.problem.nonnegative,
             evidence=self._evidence,
         )
 
     def _defensive(self, count: int) -> int:
-        own = count * len(self._sampler.present)
+        own = count * len(self._present)
         return defensive_draws(round(own / (1 - DEFENSIVE_SHARE)), DEFENSIVE_SHARE)
 
     def _draw(self, count: int, reference: int, seed: Any) -> tuple[Draws, dict[int, Array]]:
         sampler = self._sampler
         drawn = sampler.draw(
-            [*(count if j in sampler.present else 0 for j in range(3)), reference],
+            [
+                reference if j == DEFENSIVE else count if j in sampler.present else 0
+                for j in range(len(COMPONENTS))
+            ],
             generators(seed)[0],
             defensive_generator=generators(seed, "defensive")[0],
         )
@@ -91,6 +101,7 @@ class CaseDraws:
 
 
 def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """The usual estimators, and AMCI with control variates beside AMCI."""
+    """The usual estimators, and AMCI with control variates, and two-sided, beside AMCI."""
     amci, *others = default_estimators(problem, proposals)
-    return (amci, "amci-cv", *others)
+    two_sided = () if proposals.q1_complement is None else ("two-sided",)
+    return (amci, "amci-cv", *two_sided, *others)

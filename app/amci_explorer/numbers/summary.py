@@ -186,7 +186,7 @@ def summarize(
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
     # AMCI is judged by all of its draws, once.
     judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
-    estimates = {name: seen.estimate(name, draws) for name in judged}
+    estimates = {"amci": seen.estimate("amci", draws)}
     n = estimates["amci"].draws
     for name in shown_estimators(problem, proposals):
         if name not in (*estimates, "bound"):

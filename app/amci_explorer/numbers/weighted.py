@@ -122,7 +122,9 @@ def weighted(
         theta: Checked, (D_theta,), or None.
         draws: Draws from each.
     """
-    present = {("q1", "q1_minus", "q2")[j]: q for j, q in proposals.at(y, theta).items()}
+    # The picture shows what q1 and q2 must match; q1_complement would crowd it.
+    made, names = proposals.at(y, theta), ("q1", "q1_minus", "q2")
+    present = {names[j]: made[j] for j in proposals.present}
     terms = ("E1_plus", "E2") if problem.nonnegative else ("E1_plus", "E1_minus", "E2")
     densities: dict[str, Density] = {
         **present,

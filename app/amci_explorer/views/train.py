@@ -15,10 +15,10 @@ import pandas as pd
 import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, DataRange1d
 
-from amci_core.estimators.draws import TERMS
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.training import Choices, form_names
+from amci_core.training.forms import terms_of
 from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import (
     MINUTES,
@@ -57,8 +57,13 @@ TEXTS = {
     "seed": ("Training seed", "0", "Another seed gives other weights."),
     "name": ("Name", "learnt", "Letters, digits and dashes, at most 34."),
 }
-# The style and the label of each proposal, in the order of `TERMS`.
-STYLES = {"q1_plus": ("q1", "q₁"), "q1_minus": ("q1_minus", "q₁⁻"), "q2": ("q2", "q₂")}
+# The style and the label of each proposal.
+STYLES = {
+    "q1_plus": ("q1", "q₁"),
+    "q1_minus": ("q1_minus", "q₁⁻"),
+    "q2": ("q2", "q₂"),
+    "q1_complement": ("q1_complement", "q₁ᶜ"),
+}
 COLUMNS = ("seconds", "best", "relative_variance", "loss")
 
 
@@ -128,8 +133,8 @@ class TrainCard(Card):
         self.family.param.update(options=options, value=value)
         self.upload.message.say()
         for shown in self.pictures.values():
-            for item, term in zip(shown.legend[0].items, TERMS, strict=True):
-                item.visible = term in self.store.terms
+            for item, name in zip(shown.legend[0].items, STYLES, strict=True):
+                item.visible = name in terms_of(self.state.problem)
         self._show()
 
     def _picture(self, name: str, label: str, **options: Any) -> Any:

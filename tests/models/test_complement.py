@@ -1,0 +1,76 @@
+"""The complement of a bounded f: M - f in its place."""
+
+import numpy as np
+import pytest
+import torch
+
+import amci_core as amci
+
+BOUNDED = ("tail-1d", "tail-5d", "peak", "cancer")
+
+
+def generator():
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_f_and_its_complement_add_up_to_the_bound(name):
+    problem = amci.problem(name)
+    other = problem.complement()
+    _, theta = other.check(*other.sample_cases(20, generator()))
+    x = problem.sample_prior(20, generator()).double()
+    total = problem.f(x, theta) + other.f(x, theta)
+    torch.testing.assert_close(total, torch.full_like(total, problem.f_max))
+    torch.testing.assert_close(other.complement().f(x, theta), problem.f(x, theta))
+
+
+def test_only_a_bounded_f_of_one_sign_has_one():
+    gains = amci.problem("gain-loss")
+    assert gains.f_max is None
+    with pytest.raises(ValueError, match=r"^complement: gain-loss declares no f between 0 and a"):
+        gains.complement()
+    squares = amci.with_target(amci.problem("tail-1d"), "x1 ** 2")
+    assert squares.f_max is None
+    assert amci.with_target(amci.problem("tail-1d"), "abs(x1) > theta").f_max == 1
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "tail-5d"])
+def test_the_tails_know_a_density_that_is_nearly_optimal(name):
+    problem = amci.problem(name)
+    other, dim, n = problem.complement(), problem.x.dim, 20_000
+    y, theta = other.check(*other.sample_cases(8, generator()))
+    x, log_q = other.sample_defensive(y, theta, n, generator())
+    assert not (x > theta[:, None]).all(-1).any()
+    # (1 - f) p(x | y) over it lies within a factor D, and its mean is one less mu.
+    w = (problem.posterior(y).log_prob(x) - log_q).exp()
+    assert (w.amax(-1) < (dim + 1e-9) * w.amin(-1)).all()
+    rest = torch.as_tensor(1 - problem.truth(y, theta))
+    error = w.std(-1) / n**0.5 + 1e-4 * rest + 1e-15
+    assert (abs(w.mean(-1) - rest) < 4 * error).all()
+    if dim == 1:
+        assert (w.std(-1) < 1e-10 * w.mean(-1)).all()
+
+
+@pytest.mark.parametrize("estimator", ["two-sided", "amci-cv"])
+@pytest.mark.parametrize(
+    ("name", "y", "theta"),
+    [("tail-1d", 4.0, 0.0), ("tail-1d", 3.0, 0.1), ("tail-5d", [4.0] * 5, [0.1] * 5)],
+)
+def test_where_f_is_nearly_one_the_shipped_proposals_lie_below_the_bound(
+    estimator, name, y, theta
+):
+    found = amci.error_curves(
+        name, None, y, theta, budgets=[300], runs=30, estimators=["amci", estimator, "bound"]
+    )
+    assert amci.problem(name).truth(y, theta) > 0.9
+    error = {each: float(curve.remse[0]) for each, curve in found.by_name.items()}
+    assert error[estimator] < min(error["bound"], error["amci"] / 100)
+
+
+def test_an_estimate_of_the_shipped_proposals_keeps_its_interval_below_one():
+    e = amci.estimate("tail-1d", y=[[4.0], [6.0], [8.0]], theta=0.0, draws=256)
+    truth = amci.problem("tail-1d").truth([[4.0], [6.0], [8.0]], 0.0)
+    low, high = e.interval(0.999)
+    assert ((low < truth) & (truth < high) & (high < 1)).all()
+    np.testing.assert_array_less(e.standard_error, 0.1 * (1 - truth))
+    assert "E1_complement" in e.diagnostics
