@@ -130,8 +130,8 @@ def several(
         >>> def powers(x):
         ...     return torch.stack([x, x**2, x**3], -1)
         >>> made = several(prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f=powers)
-        >>> [round(float(p.truth(y=3.0)), 6) for p in made]
-        [1.5, 2.75, 5.625]
+        >>> tuple(round(float(p.truth(y=3.0)), 6) for p in made)
+        (1.5, 2.75, 5.625)
     """
     name = given.pop("name", "model")
     if not callable(f):
