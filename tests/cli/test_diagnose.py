@@ -204,7 +204,8 @@ WRONG = {
     ),
     "names.csv": (
         "log_joint,log_q_a,log_q_b,f,component\n-1,-1,-1,1,a\n-1,-1,-1,1,b\n",
-        "log_q: expected components among q1_plus, q1_minus, q2, defensive, got a, b",
+        "log_q: expected components among q1_plus, q1_minus, q2, defensive, "
+        "q1_complement, got a, b",
     ),
     "no.parquet": ("PAR1 and no more", "table: it cannot be read: "),
 }

@@ -9,6 +9,7 @@ import torch
 import amci_core as amci
 from amci_core.flows import FAMILIES
 from amci_core.flows.spline import Knots, spline_widths
+from amci_core.flows.supports import bounds
 
 NETWORK = {"hidden": (16, 16), "activation": "silu"}
 COORDINATES = {
@@ -26,7 +27,7 @@ def one_by_one(q, x, y, theta):
     cases, n, dim = x.shape
     y, theta = (None if v is None else v.repeat_interleave(n, 0) for v in (y, theta))
     points, log_q = x.reshape(cases * n, dim), 0.0
-    bound = q.bound(theta, points)
+    bound = bounds(q.problem, q.bijectors, theta, points)
     features = []
     for i, (bijector, network) in enumerate(zip(q.bijectors, q.networks, strict=True)):
         inputs = torch.cat([network.inputs(y, theta), *features], -1)
