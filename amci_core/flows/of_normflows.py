@@ -3,7 +3,7 @@ r"""Models of normflows as proposals that are trained here.
 A model draws and evaluates points of the whole space, given a context: y and theta. Here its base
 samples come from the generator that they are asked of, and its points go to the support of x. Its
 layers read the context anew at every point, where our own families prepare it once per (y, theta);
-what that costs is in docs/reach.md.
+they draw a seventh of the points a second.
 """
 
 from __future__ import annotations
