@@ -150,15 +150,16 @@ class Estimate:
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        found = self._errors.uncertainty
-        if not isinstance(self.prepared, Regressed) and self.prepared.components is None:
-            by_all = of_table(self.prepared, self._pooled, self.combined)
-            # All draws weighted as independent ones say what a proposal misses, but no more.
-            unbounded = np.isinf(by_all.standard_error)
-            scrambled = replace(
-                found, standard_error=np.where(unbounded, np.inf, found.standard_error)
-            )
-            found = scrambled if self.prepared.draws.sets else by_all
+        if isinstance(self.prepared, Regressed) or self.prepared.components is not None:
+            found = self._errors.uncertainty
+        else:
+            found = of_table(self.prepared, self._pooled, self.combined)
+            if self.prepared.draws.sets:
+                # All draws weighted as independent ones say what a proposal misses, but no more.
+                unbounded = np.isinf(found.standard_error)
+                found = self._errors.uncertainty
+                error = np.where(unbounded, np.inf, found.standard_error)
+                found = replace(found, standard_error=error)
         error, share = np.where(self._silent, np.nan, found.standard_error), self.evidence.r_eff
         return replace(
             found,
