@@ -57,7 +57,17 @@ def estimate(
             help="independent (the default), or sobol: scrambled Sobol points; amci, amci-cv"
         ),
     ] = None,
-    max_draws: Annotated[int | None, typer.Option(help="The most draws (1,000,000).")] = None,
+    max_draws: Annotated[
+        int | None, typer.Option(help="The most draws, in each way (1,000,000).")
+    ] = None,
+    escalate: Annotated[
+        bool,
+        typer.Option(
+            "--escalate",
+            help="If the verdict is not reliable, go on with half of the draws from the "
+            "defensive density, then with a value that needs no proposals.",
+        ),
+    ] = False,
     variant: terminal.OptionalVariant = None,
     folder: terminal.FolderOption = None,
     seed: terminal.SeedOption = 0,
@@ -73,23 +83,20 @@ def estimate(
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     common: dict[str, Any] = {**case, "estimator": estimator, "points": points, "seed": seed}
-    precision: dict[str, Any] = {}
+    found: amci.estimation.Estimate | amci.estimation.Precise
     if relative_error is None:
-        if max_draws is not None:
-            raise ValueError("--max-draws: needs --relative-error")
+        for name, value in {"max-draws": max_draws, "escalate": escalate or None}.items():
+            if value is not None:
+                raise ValueError(f"--{name}: needs --relative-error")
         found = amci.estimate(chosen, proposals, **common, **options)
     elif options:
         raise ValueError(f"--relative-error: cannot be combined with {', '.join(options)}")
     else:
         if max_draws is not None:
             common["max_draws"] = max_draws
-        precise = amci.estimate_to(chosen, proposals, **common, relative_error=relative_error)
-        found = precise.estimate
-        precision = {
-            "reached": precise.reached,
-            "reached_text": precise.text,
-            "relative_half_width": precise.relative_half_width,
-        }
+        found = amci.estimate_to(
+            chosen, proposals, **common, relative_error=relative_error, escalate=escalate
+        )
     result = {
         "problem": chosen.name,
         "variant": proposals.variant,
@@ -98,15 +105,14 @@ def estimate(
         "seed": seed,
         "truth": chosen.truth(case["y"], case["theta"]) if chosen.knows_truth else None,
         **found.as_dict(),
-        **precision,
     }
     if form is terminal.Format.json:
         terminal.print_json(result)
     else:
-        _print(result)
+        _print(result, escalate)
 
 
-def _print(result: dict[str, Any]) -> None:
+def _print(result: dict[str, Any], escalate: bool) -> None:
     number = terminal.number
     case = ", ".join(
         f"{name} = {', '.join(map(number, result[name]))}"
@@ -124,27 +130,31 @@ def _print(result: dict[str, Any]) -> None:
         "draws": str(result["draws"]),
         "reached": result.get("reached_text"),
     }
+    if escalate:
+        costs = [f"{way} {int(cost):,}" for way, cost in result["spent"].items()]
+        rows |= {"answered by": str(result["answered_by"]), "cost": ", ".join(costs)}
     of = f"{result['problem']}, {case}" if case else result["problem"]
     terminal.print_table(
         f"{of}: {result['estimator']} with {result['variant']} proposals",
         ("quantity", "value"),
         [(name, text) for name, text in rows.items() if text is not None],
     )
-    terminal.print_table(
-        "Terms",
-        ("term", "value", "ESS", "largest weight", "nonzero share", "k-hat", "at most"),
-        [
-            (
-                name,
-                number(term["value"]),
-                f"{term['smallest_ess']:,.1f} of {term['draws']:,}",
-                *(number(term[figure]) for figure in ("largest_weight", "nonzero_share")),
-                *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
-            )
-            for name, term in result["terms"].items()
-            if "draws" in term
-        ],
-    )
+    if "terms" in result:
+        terminal.print_table(
+            "Terms",
+            ("term", "value", "ESS", "largest weight", "nonzero share", "k-hat", "at most"),
+            [
+                (
+                    name,
+                    number(term["value"]),
+                    f"{term['smallest_ess']:,.1f} of {term['draws']:,}",
+                    *(number(term[figure]) for figure in ("largest_weight", "nonzero_share")),
+                    *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
+                )
+                for name, term in result["terms"].items()
+                if "draws" in term
+            ],
+        )
     typer.echo(f"Verdict: {result['verdict']['text']}.")
     for reason in result["verdict"]["reasons"][1:]:
         typer.echo(f"  {reason}.")

@@ -153,6 +153,10 @@ class Verdict:
         by = f"about {n:,.0f} draws determine its error" if np.isfinite(n) else "it has no error"
         return f"{LEVELS[code]}: {'; '.join([by] * (not np.isnan(n)) + [*reasons])}"
 
+    def as_dict(self) -> dict[str, Any]:
+        """Level, text and reasons of a single estimate, for JSON."""
+        return {name: getattr(self, name) for name in ("level", "text", "reasons")}
+
     def __str__(self) -> str:
         if self.codes.size == 1:
             further = self.reasons[1:] if self.codes.item() else ()

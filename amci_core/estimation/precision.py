@@ -35,7 +35,7 @@ from amci_core.estimators.draws import (
 )
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.reference import reference_value
+from amci_core.reference import LEAST_DRAWS, reference_value
 
 # The estimators whose draws can go on.
 SCHEMES = ("amci-cv", "amci")
@@ -117,7 +117,8 @@ def estimate_to(
 
     With `escalate`, a case whose verdict is still not "reliable" is tried in another way: by
     `amci-cv` with half of the draws from the defensive density, and then by `reference_value`,
-    which needs no proposals. `Precise.answered_by` names the way, `Precise.spent` what all cost.
+    which needs no proposals. `Precise.answered_by` names the way that gave the answer, and
+    `Precise.spent` says what each one cost.
 
     Arguments:
         problem: As for `amci_core.estimate`.
@@ -151,7 +152,8 @@ def estimate_to(
     check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
     y, theta = problem.check(y, theta)
     least = int(_first(chosen, proposals, FIRST_DRAWS, DEFENSIVE_SHARE).sum())
-    check_count("max_draws", max_draws, low=least, high=MAX_POINTS)
+    low = max(least, LEAST_DRAWS) if escalate else least
+    check_count("max_draws", max_draws, low=low, high=MAX_POINTS)
     asked = (relative_error, max_draws, seed, progress)
     found = _by_draws(problem, proposals, y, theta, chosen, DEFENSIVE_SHARE, *asked)
     if escalate:
@@ -204,7 +206,7 @@ def _by_reference(
         verdict=Verdict(codes, why, np.full(len(y), np.nan)),
         steps=((int(spent.sum()), float(np.nanmax(width, initial=0.0))),),
         answered_by=np.full(len(y), BY_REFERENCE),
-        spent=spent,
+        spent={BY_REFERENCE: spent},
     )
 
 
@@ -286,6 +288,7 @@ def _by_draws(
                 unfinished += group.parts()
 
     value, error, lower, upper, width = figures.reshape(5, *batch)
+    way = BY_DRAWS if share == DEFENSIVE_SHARE else BY_DEFENSIVE
     return Precise(
         value=value,
         standard_error=error,
@@ -295,8 +298,8 @@ def _by_draws(
         counts=counts.reshape(*batch, len(COMPONENTS)),
         verdict=Verdict(codes.reshape(batch), why.reshape(batch), determined_by.reshape(batch)),
         steps=tuple(steps),
-        answered_by=np.full(batch, BY_DRAWS if share == DEFENSIVE_SHARE else BY_DEFENSIVE),
-        spent=counts.sum(-1).reshape(batch),
+        answered_by=np.full(batch, way),
+        spent={way: counts.sum(-1).reshape(batch)},
         single=single,
     )
 

@@ -279,7 +279,7 @@ class Estimate:
             "shift": self.shift,
             "draws": self.draws,
             "terms": terms,
-            "verdict": {k: getattr(self.verdict, k) for k in ("level", "text", "reasons")},
+            "verdict": self.verdict.as_dict(),
         }
 
     def __str__(self) -> str:
@@ -355,7 +355,8 @@ class Precise:
             cases and the largest half-width of those that drew.
         answered_by: What gave each, (*): `draws`, `defensive draws` where half of them came from
             the defensive density, or `reference value`, which has no draws of proposals.
-        spent: Draws and evaluations of the integrand for each, in all ways together, (*).
+        spent: Draws, or evaluations of the integrand, of each way that was tried, by its name,
+            (*); 0 for cases that needed no more than those before.
         single: The estimate of a single case; None for a batch, or if it was tried in other ways.
     """
 
@@ -368,7 +369,7 @@ class Precise:
     verdict: Verdict
     steps: tuple[tuple[int, float], ...]
     answered_by: NDArray[np.str_]
-    spent: NDArray[np.int64]
+    spent: dict[str, NDArray[np.int64]]
     single: Estimate | None = field(default=None, repr=False)
 
     @property
@@ -390,7 +391,8 @@ class Precise:
             return f"no: {verdict}"
         width = self.relative_half_width.item()
         size = f"{width:.2g} of the estimate" if width < 1 else "larger than the estimate"
-        return f"no: the half-width is {size} after {self.draws.sum():,} draws"
+        spent = sum(int(cost.sum()) for cost in self.spent.values())
+        return f"no: the half-width is {size} after {spent:,} draws"
 
     @property
     def estimate(self) -> Estimate:
@@ -403,6 +405,29 @@ class Precise:
             got = f"batch {self.value.shape}" if self.value.ndim else self.answered_by.item()
             raise ValueError(f"estimate: expected a single case that draws answered, got {got}")
         return self.single
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures of a single case in plain values, for JSON.
+
+        Terms and diagnostics are there if the draws of the first way answered.
+        """
+        with np.errstate(divide="ignore"):
+            log_value = np.log(np.abs(self.value))
+        of_draws = {} if self.single is None else self.single.as_dict()
+        return {
+            "value": self.value,
+            "log_value": log_value,
+            "standard_error": self.standard_error,
+            "interval_95": self.interval,
+            "draws": self.draws,
+            "verdict": self.verdict.as_dict(),
+            **of_draws,
+            "reached": self.reached,
+            "reached_text": self.text,
+            "relative_half_width": self.relative_half_width,
+            "answered_by": self.answered_by,
+            "spent": self.spent,
+        }
 
     def replaced(self, there: NDArray[np.bool_], others: Precise) -> Precise:
         """This with the cases of a mask (*) in the place of what they were, (cases)."""
@@ -421,7 +446,8 @@ class Precise:
                 *(put(getattr(self.verdict, name), getattr(others.verdict, name)) for name in each)
             ),
             steps=self.steps + others.steps,
-            spent=put(self.spent, self.spent[there] + others.spent),
+            spent=self.spent
+            | {way: put(np.zeros_like(self.draws), cost) for way, cost in others.spent.items()},
             single=None,
         )
 

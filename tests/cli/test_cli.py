@@ -157,6 +157,11 @@ def test_evaluate_defaults_to_the_five_estimators(run):
             "--relative-error: cannot .* draws",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --max-draws 99", "--max-draws: needs --relative-error"),
+        (f"{ESTIMATE} --y 1 --theta 1 --escalate", "--escalate: needs --relative-error"),
+        (
+            f"{ESTIMATE} --y 1 --theta 1 --relative-error 0.1 --max-draws 900 --escalate",
+            "max_draws: expected a whole number from 1000",
+        ),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
@@ -217,3 +222,20 @@ def test_a_precision_that_is_not_reached_says_why(run):
         succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --relative-error 0.01 --format json"))
     )
     assert (easy["reached"], easy["reached_text"]) == (True, "yes")
+
+
+def test_what_draws_do_not_answer_another_way_does(run):
+    words = "estimate tail-1d --variant paper --y 1 --theta 3 --relative-error 0.05 --max-draws"
+    limit = 1500
+    found = strict(succeeded(run(f"{words} {limit} --escalate --format json")))
+    assert (found["answered_by"], found["verdict"]["level"]) == ("reference value", "reliable")
+    assert list(found["spent"]) == ["draws", "defensive draws", "reference value"]
+    assert 0 < found["spent"]["draws"] <= limit
+    low, high = found["interval_95"]
+    assert low < found["truth"] < high
+    out = succeeded(run(f"{words} {limit} --escalate"))
+    assert "reference value" in out
+    assert f"draws {found['spent']['draws']:,}, defensive draws " in out
+    alone = strict(succeeded(run(f"{words} {limit} --format json")))
+    assert alone["answered_by"] == "draws"
+    assert alone["spent"] == {"draws": found["spent"]["draws"]}

@@ -225,7 +225,11 @@ def test_what_is_refused_is_tried_in_other_ways_until_one_is_reliable():
     assert (found.answered_by[kept] == "draws").all()
     assert (found.value[kept] == before.value[kept]).all()
     assert set(found.answered_by[~kept]) == {"defensive draws", "reference value"}
-    assert (found.spent[~kept] > before.spent[~kept]).all()
+    assert (found.spent["draws"] == before.draws).all()
+    for way in ("defensive draws", "reference value"):
+        tried = found.spent[way] > 0
+        assert (tried >= (found.answered_by == way)).all()
+        assert not tried[kept].any()
     assert (found.verdict.level == "reliable").all()
     z = (found.value - PROBLEM.truth(y, theta)) / found.standard_error
     assert (abs(z) < 3).mean() >= 0.95

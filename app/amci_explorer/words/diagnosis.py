@@ -64,7 +64,8 @@ WAYS = {
 
 def about_answer(found: Precise, seconds: float) -> str:
     """What more draws, another share of the defensive density or the reference gave."""
-    cost = f"{int(found.spent):,} draws and evaluations of p(x, y) in {seconds:.1f} s"
+    spent = sum(map(int, found.spent.values()))
+    cost = f"{spent:,} draws and evaluations of p(x, y) in {seconds:.1f} s"
     if found.verdict.codes != 0:
         return (
             f"<p>No answer after {cost}: neither {', nor '.join(WAYS.values())}. "
