@@ -243,6 +243,24 @@ def test_errors_are_relative_to_mu_where_their_squares_underflow():
     assert found.standard_error > 1e-6 * truth
 
 
+@pytest.mark.slow
+def test_a_coarse_aim_comes_with_an_error_that_holds():
+    problem = amci.model(
+        prior=torch.distributions.Normal(0.0, 1e4),
+        likelihood=lambda x: torch.distributions.Normal(x, 1.0),
+        f="x > theta",
+        theta=torch.distributions.Uniform(0.0, 3.0),
+    )
+    z, truth = [], norm.sf(1.5)
+    for seed in range(100):
+        found = amci.reference_value(
+            problem, 0.0, 1.5, relative_error=0.0125, draws=20_000, seed=seed
+        )
+        z.append((found.value - truth) / found.standard_error)
+    # Twelve shifts: the square of Student's t with 11 degrees of freedom, 1.2 +- 2.1.
+    assert np.mean(np.square(z)) < 1.2 + 4 * 2.1 / 10
+
+
 def test_terms_that_cancel_come_with_the_error_of_their_difference():
     found = amci.reference_value(amci.problem("gain-loss"), 0.0, 0.0)
     assert abs(found.value) < 4 * found.standard_error < 1e-4

@@ -82,7 +82,8 @@ class Estimate:
     @cached_property
     def combined(self) -> Combined:
         """Terms and ratio; the last one is the estimate."""
-        return self.prepared.combine()
+        by_all = isinstance(self.prepared, Regressed)
+        return self._control.combined if by_all else self.prepared.combine()
 
     @cached_property
     def value(self) -> Array:
@@ -137,7 +138,7 @@ class Estimate:
         return regress(self.prepared.components or self.prepared.draws)
 
     @cached_property
-    def _errors(self) -> Errors:
+    def errors(self) -> Errors:
         """What each draw adds to the estimate's error."""
         if isinstance(self.prepared, Regressed):
             return self._control.errors
@@ -151,13 +152,13 @@ class Estimate:
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
         if isinstance(self.prepared, Regressed) or self.prepared.components is not None:
-            found = self._errors.uncertainty
+            found = self.errors.uncertainty
         else:
             found = of_table(self.prepared, self._pooled, self.combined)
             if self.prepared.draws.sets:
                 # All draws weighted as independent ones say what a proposal misses, but no more.
                 unbounded = np.isinf(found.standard_error)
-                found = self._errors.uncertainty
+                found = self.errors.uncertainty
                 error = np.where(unbounded, np.inf, found.standard_error)
                 found = replace(found, standard_error=error)
         error, share = np.where(self._silent, np.nan, found.standard_error), self.evidence.r_eff
@@ -221,7 +222,7 @@ class Estimate:
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
         unbounded = np.isinf(self.standard_error)
-        return judge(self._control, self._errors, self._silent, self.evidence, unbounded=unbounded)
+        return judge(self._control, self.errors, self._silent, self.evidence, unbounded=unbounded)
 
     @property
     def bias(self) -> Array:

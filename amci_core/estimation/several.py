@@ -26,8 +26,7 @@ from amci_core._arguments import check_count, check_number
 from amci_core.estimation.estimate import evidence_of
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators.combine import Combined
-from amci_core.estimators.control_variates import Regressed, regress
+from amci_core.estimators.control_variates import Regressed
 from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, Draws, defensive_draws
 from amci_core.estimators.uncertainty import bessel, effective_number
 from amci_core.flows import Proposals
@@ -38,14 +37,6 @@ from amci_core.models.defensive import DefensiveDensity
 
 # Components of other problems are numbered from here, beyond those of a problem's own.
 OTHERS = 100
-
-
-@dataclass(frozen=True)
-class _Shared(Regressed):
-    """All draws at once, those of other problems' proposals among them."""
-
-    def combine(self) -> Combined:
-        return regress(self.draws).combined
 
 
 @dataclass(frozen=True)
@@ -93,8 +84,7 @@ class Several:
     @cached_property
     def _errors(self) -> Array:
         """What each draw adds to the error of each mean, (*, K, n), in units of f."""
-        found = [e.prepared.draws for e in self.estimates]
-        errors = [regress(draws).errors for draws in found]
+        errors = [e.errors for e in self.estimates]
         return np.stack([np.exp(e.log_unit)[..., None] * e.of_mu for e in errors], -2)
 
     @property
@@ -223,7 +213,7 @@ def estimate_several(
         )
         table = np.diag([float(seen.count(j) > 0) for j in range(3)])
         table[2, 2] *= log_E2 is None
-        shared = _Shared(table, seen, np.array([[seen.count(j) for j in range(4)]]))
+        shared = Regressed(table, seen, np.array([[seen.count(j) for j in range(4)]]))
         evidence = evidence_of(proposals[k], y, theta)
         total = sum(counts.values())
         found.append(Estimate(shared, total, problem.nonnegative, evidence=evidence))
