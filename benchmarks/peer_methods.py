@@ -10,6 +10,7 @@ __all__ = ["METHODS", "PROPOSALS", "Method", "powers"]
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -80,19 +81,21 @@ def powers(low: int, high: int, step: int = 1) -> list[float]:
 PROPOSALS: dict[str, Proposals] = {}
 
 
-def amci_estimate(case: Case, draws: float, seed: int) -> Array:
+def amci_estimate(case: Case, draws: float, seed: int, points: str = "independent") -> Array:
     """`estimate` with so many draws, an eighth of them from the defensive density."""
     proposals = PROPOSALS[case.problem.name]
-    e = amci.estimate(case.problem, proposals, *case.given, draws=int(draws), seed=seed)
+    e = amci.estimate(
+        case.problem, proposals, *case.given, draws=int(draws), seed=seed, points=points
+    )
     case.spent += math.prod(case.batch) * e.draws
     return e.value
 
 
-def amci_value(case: Case, draws: float, seed: int) -> Array:
+def amci_value(case: Case, draws: float, seed: int, points: str = "independent") -> Array:
     """Plain AMCI with nothing that judges it."""
     proposals = PROPOSALS[case.problem.name]
     e = amci.estimate(
-        case.problem, proposals, *case.given, draws=int(draws), seed=seed,
+        case.problem, proposals, *case.given, draws=int(draws), seed=seed, points=points,
         estimator="amci", diagnose=False,
     )  # fmt: skip
     case.spent += math.prod(case.batch) * e.draws
@@ -257,12 +260,29 @@ def _whitening(case: Case, seed: int) -> tuple[Array, Array]:
     return mean, covariance + 1e-4 * np.eye(case.dim)
 
 
+even_estimate = partial(amci_estimate, points="sobol")
+even_value = partial(amci_value, points="sobol")
+
 METHODS: Mapping[str, Method] = {
     "amci": Method(
         "AMCI, `estimate`", amci_estimate, powers(2, 18, 2), "its proposals", batch=amci_estimate
     ),
+    "amci-sobol": Method(
+        "AMCI, `estimate`, Sobol points",
+        even_estimate,
+        powers(4, 18, 2),
+        "its proposals",
+        batch=even_estimate,
+    ),
     "amci-value": Method(
         "AMCI, value alone", amci_value, powers(2, 18), "its proposals", batch=amci_value
+    ),
+    "amci-value-sobol": Method(
+        "AMCI, value alone, Sobol points",
+        even_value,
+        powers(3, 18),
+        "its proposals",
+        batch=even_value,
     ),
     "amci-to": Method(
         "AMCI, `estimate_to`",

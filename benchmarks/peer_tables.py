@@ -15,7 +15,13 @@ TARGETS = (0.1, 0.01, 0.001)
 # The error of the batch.
 OF_MANY = 0.01
 LEVELS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-OURS = ("amci", "amci-value", "amci-single", "amci-to")
+OURS = ("amci", "amci-sobol", "amci-value", "amci-value-sobol", "amci-to")
+# Against which it is counted what a peer needs less.
+AGAINST = {
+    "amci": "`estimate`",
+    "amci-sobol": "it with Sobol points",
+    "amci-value": "the value alone",
+}
 # What the numbers to reach are taken over: peers that draw points and need no training.
 DRAWING = (
     *("monte-carlo", "vegas", "vegas-pdf", "sobol", "qmcpy"),
@@ -137,18 +143,20 @@ def _lost(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
     """How many times less a peer needs than AMCI, where it does; the worst first."""
     found = []
     for name, of_problem in by_problem.items():
-        ours = [of_problem[key] for key in ("amci", "amci-value") if key in of_problem]
+        ours = [of_problem[key] for key in AGAINST if key in of_problem]
         for key, result in of_problem.items():
             for measure, words in MEASURES.items():
-                if key in OURS or len(ours) < 2:
+                if key in OURS or len(ours) < len(AGAINST):
                     continue
                 factors = [_factor(own, result, t, measure) for own in ours for t in TARGETS]
                 worst = max(factors[:3])
                 if worst > 1:
                     found.append((worst, f"{name} | {result['title']} | {words}", factors))
     found.sort(key=lambda row: -row[0])
-    head = "| problem | peer | measure | times less than `estimate`: 10 % | 1 % | 0.1 % | "
-    head += "than the value alone: 10 % | 1 % | 0.1 % |\n|---|---|---|" + "---:|" * 6
+    columns = "".join(
+        f" | times less than {words}: 10 % | 1 % | 0.1 %" for words in AGAINST.values()
+    )
+    head = f"| problem | peer | measure{columns} |\n|---|---|---|" + "---:|" * 3 * len(AGAINST)
     rows = [
         f"| {words} | " + " | ".join(_times(f) for f in factors) + " |"
         for _, words, factors in found
@@ -178,18 +186,18 @@ WANTED = {
 def _reached(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
     """How many times less AMCI needs for 1 % than the best peer that draws."""
     head = "| problem | measure | best peer | its need | `estimate` | times less | value alone | "
-    head += "times less | single precision | times less | wanted |\n|---|---|---|" + "---:|" * 8
+    head += "times less | wanted |\n|---|---|---|" + "---:|" * 6
     rows = [head]
     for name, wanted in WANTED.items():
         of_problem = by_problem.get(name, {})
         peers = [result for key, result in of_problem.items() if key in DRAWING]
-        if not peers or not set(OURS[:3]) <= set(of_problem):
+        if not peers or not {"amci", "amci-value"} <= set(of_problem):
             continue
         for measure, times in wanted.items():
             best = min(peers, key=lambda result: median(result, 0.01, measure))
             theirs = median(best, 0.01, measure)
             cells = [_number(theirs)]
-            for key in OURS[:3]:
+            for key in ("amci", "amci-value"):
                 own = median(of_problem[key], 0.01, measure)
                 cells += [_number(own), _number(theirs / own)]
             rows.append(
@@ -203,7 +211,8 @@ def _reached(by_problem: Mapping[str, Mapping[str, Result]]) -> str:
 COLOURS = {
     "amci": "#d55e00",
     "amci-value": "#e8000b",
-    "amci-single": "#ff7f7f",
+    "amci-sobol": "#8f6a00",
+    "amci-value-sobol": "#ff7f7f",
     "amci-to": "#8b2b00",
     "monte-carlo": "#999999",
     "vegas": "#0072b2",
