@@ -7,6 +7,9 @@ problem and variant. The error of a ratio says how far the largest may be Monte 
 
 With `--near-the-bound`, five minutes: AMCI, `two-sided` and `amci-cv` with a proposal for M - f,
 at cases with mu above 0.9, and over all cases what that proposal costs `amci-cv`.
+
+With `--sets`, such as `--sets 4 8 --cases 10 --runs 150`: what Sobol points cost and cover if each
+component has at least so many scrambled sets, 1,000 draws in all.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import torch
 from scipy.special import ndtr
 
 import amci_core as amci
-from amci_core.estimators import resolve
+from amci_core.estimators import draws, resolve
 
 SHIPPED = [
     *(("tail-1d", variant) for variant in ("spline", "paper")),
@@ -114,6 +117,40 @@ def near_the_bound(name: str, cases: int, runs: int) -> None:
     print(f"{name}: amci-cv with it over without, 5, 50, 95 %: {np.quantile(cost, LEVELS)}")
 
 
+def coverage(name: str, variant: str, cases: int, runs: int, sets: Sequence[int]) -> None:
+    """Prints rows of a table in Markdown: independent points, then so many sets of Sobol points.
+
+    Errors are over those of independent points, the median over cases.
+    """
+    problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
+    y, theta = problem.cases(cases, seed=20_261_127)
+    mu = problem.truth(y, theta)
+    independent = np.full(cases, np.nan)
+    for least in (0, *sets):
+        draws.LEAST_SETS = least or draws.LEAST_SETS
+        errors, covered, sure, off = [], [], [], []
+        for case in range(cases):
+            of_case = [None if v is None else np.repeat(v[[case]], runs, 0) for v in (y, theta)]
+            points = "sobol" if least else "independent"
+            options = {"draws": BUDGETS[-1], "points": points, "seed": case}
+            e = amci.estimate(problem, proposals, *of_case, **options)
+            low, high = e.interval()
+            errors.append(np.mean((e.value - mu[case]) ** 2))
+            covered.append((low <= mu[case]) & (mu[case] <= high))
+            sure.append(e.verdict.codes == 0)
+            off.append(~(np.abs(e.value - mu[case]) <= 3 * e.standard_error))
+        independent = independent if least else np.array(errors)
+        of_cases = np.mean(covered, 1)
+        reliable = np.array(sure)
+        print(
+            f"| {name} {variant} | {f'from {least}' if least else 'independent'} "
+            f"| {np.median(np.array(errors) / independent):.2f} "
+            f"| {of_cases.mean():.1%} | {of_cases.min():.1%} | {of_cases.max():.1%} "
+            f"| {reliable.mean():.0%} | {np.mean(np.array(off)[reliable]):.1%} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -123,6 +160,7 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--problem", help="one of the problems alone")
     parser.add_argument("--near-the-bound", action="store_true")
+    parser.add_argument("--sets", type=int, nargs="+", help="least numbers of Sobol sets")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     if asked.near_the_bound:
@@ -132,17 +170,24 @@ def main() -> None:
         for name in LEAST:
             near_the_bound(name, asked.cases, asked.runs)
         return
+    if asked.sets:
+        print("| problem | sets | MSE | coverage | least | largest | reliable | off, of these |")
+        print("|---|---|---:|---:|---:|---:|---:|---:|")
+        for name, variant in SHIPPED:
+            if asked.problem in (None, name):
+                coverage(name, variant, asked.cases, asked.runs, asked.sets)
+        return
     print("| problem | draws | 5 % | median | 95 % | largest (noise) | above 1.5 | surely |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, variant in SHIPPED:
         if asked.problem not in (None, name):
             continue
         ratio, noise = ratios(name, variant, asked.cases, asked.runs, asked.points, asked.budgets)
-        for b, draws in enumerate(asked.budgets):
+        for b, total in enumerate(asked.budgets):
             low, middle, high = np.nanquantile(ratio[:, b], LEVELS)
             worst = int(np.nanargmax(ratio[:, b]))
             print(
-                f"| {name} {variant} | {draws:,} | {low:.2f} | {middle:.2f} | {high:.2f} "
+                f"| {name} {variant} | {total:,} | {low:.2f} | {middle:.2f} | {high:.2f} "
                 f"| {ratio[worst, b]:.2f} ± {ratio[worst, b] * noise[worst, b]:.2f} "
                 f"| {(ratio[:, b] > 1.5).mean():.0%} "
                 f"| {(ratio[:, b] * (1 - 2 * noise[:, b]) > 1.5).mean():.0%} |",
