@@ -38,7 +38,7 @@ LEVELS = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 CLASSICAL = ("amci", "snis-q2", "snis-q1", "reuse-paper")
 SHOWN = (*CLASSICAL, "snis-qm", "amci-cv")
 CHUNK = 2_000
-COVERAGE_CASES, COVERAGE_DRAWS = 20, (64, 512)
+COVERAGE_CASES, COVERAGE_DRAWS = 20, (128, 1024)
 COVERED = (*SHOWN, "snis-qm-stratified", "reuse")
 
 
