@@ -36,7 +36,7 @@ from amci_core.flows.supports import (
     coordinate_bijectors,
     coordinates_of,
     on_half_line,
-    unit_of_excess,
+    units_of_excess,
 )
 from amci_core.models.base import Problem
 
@@ -311,8 +311,9 @@ def _half_line(problem: Problem, shared: Mapping[str, Any]) -> Forms:
     if not (shared["reads_theta"] and on_half_line(problem)):
         return {}
     arguments = {name: shared[name] for name in ("bins", "hidden", "activation")}
-    if (unit := unit_of_excess(problem)) != 1:
-        arguments["unit"] = unit
+    units = units_of_excess(problem)
+    if set(units) != {1.0}:
+        arguments["unit"] = units[0] if len(units) == 1 else units
     return {"half-line": arguments, "half-line from zero": {**arguments, "vanishing": True}}
 
 

@@ -405,11 +405,17 @@ def bounds(
 
 
 def on_half_line(problem: Problem) -> bool:
-    """Whether x is one number, and f_plus is positive on one side of a bound that theta gives."""
-    if problem.x.dim > 1 or problem.theta is None:
+    """Whether every coordinate of f_plus's support lies on one side of a bound that theta gives."""
+    if problem.theta is None:
         return False
-    support = problem.support_plus(torch.zeros(1, problem.theta.dim))
-    return isinstance(support, ABOVE | BELOW)
+    zero = torch.zeros(1, problem.theta.dim)
+    if not isinstance(problem.support_plus(zero), ABOVE | BELOW):
+        return False
+    # In more dimensions the range of x has coordinates of other forms, in units of their own.
+    if problem.x.dim == 1:
+        return True
+    (here, _), (there, _) = (half_line(problem, theta) for theta in (zero, zero + 1))
+    return not torch.equal(here, there)
 
 
 def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any]]:
@@ -436,10 +442,10 @@ def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any
     return found
 
 
-def unit_of_excess(problem: Problem) -> float:
-    """The power of ten nearest to the standard deviation of x, of one dimension."""
+def units_of_excess(problem: Problem) -> list[float]:
+    """The power of ten nearest to the standard deviation of each coordinate of x."""
     x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
-    return 10.0 ** round(math.log10(max(float(x.std()), 1e-30)))
+    return [10.0 ** round(math.log10(max(std, 1e-30))) for std in x.std(0).tolist()]
 
 
 def _rounded(scale: float) -> float:

@@ -84,7 +84,9 @@ TRIAL_RATE, CLIP = 3e-3, 5.0
 # The share of pre-training in the time for training; the rest is refinement. In many coordinates a
 # case's few particles are soon learnt by heart.
 PRETRAINING, PRETRAINING_MANY = 0.6, 0.15
-RATES = {"imitate": 1e-2, "refine": 2e-3}
+STAGES = ("imitate", "refine")
+# Learning rates, at first and of refinement after pre-training.
+RATE, RATE_AFTER = 1e-2, 2e-3
 # Refinement goes back to the best weights where these were so much better.
 BACK = 2.0
 # It ends where the best has not become a hundredth better in this share of its reports, or where
@@ -375,14 +377,11 @@ class _Run:
         self.until, self.to_initialize = budget.until(terms), budget.to_initialize(terms)
         self.timed, self.planned = steps is None, steps or MAX_STEPS
         self.many = problem.x.dim > MANY
-        self.pretraining = PRETRAINING_MANY if self.many else PRETRAINING
-        first = max(1, round(self.pretraining * self.planned))
-        self.steps = {"imitate": first, "refine": self.planned - first}
         self.target = TARGETS[name](problem)
         self.generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
         self.weight = WEIGHT
         self.trainer: Trainer | None = None
-        self.stage, self.bests, self.renewed = "imitate", list[float](), 0
+        self.bests, self.renewed = list[float](), 0
         self.done, self.recipes = dict[str, int](), dict[str, Any]()
         self._resumed = None if state is None else state["trainer"]
         with budget.initializing():
@@ -391,6 +390,15 @@ class _Run:
                 self._initialize(choices, min(SCOUTING * self.to_initialize, most))
             else:
                 self._load(state)
+            self.pretraining = PRETRAINING_MANY if self.many else PRETRAINING
+            first = max(1, round(self.pretraining * self.planned))
+            # In several dimensions few draws of the prior lead to particles beyond every bound; a
+            # flow on half-lines has all of its draws there.
+            if problem.x.dim > 1 and FAMILIES[self.family["family"]].exact_support:
+                first = 0
+            self.steps = {"imitate": first, "refine": self.planned - first}
+            if state is None:
+                self.stage = "imitate" if first else "refine"
             # Evaluations of the density a second.
             self.pace = 1 / max(self.target.seconds_per_point, 1e-12) if self.timed else math.inf
         count = sum(each.numel() for each in self.weights.values())
@@ -506,7 +514,8 @@ class _Run:
         cases = 64 if self.many else cases
         cases = int(min(cases, max(points / (2 * draws), least_cases)))
         recipe = TermRecipe(**self.family, objective=self.stage, settings=settings)
-        recipe = replace(recipe, learning_rate=RATES[self.stage])
+        rate = RATE_AFTER if self.stage == "refine" and self.steps["imitate"] else RATE
+        recipe = replace(recipe, learning_rate=rate)
         self.recipes[self.stage] = asdict(recipe)
         reports = REPORTS if self.timed else max(2, min(REPORTS, self.planned // 5))
         trainer = Trainer(
@@ -529,7 +538,7 @@ class _Run:
     def run(self, before_step: Callable[[], None]) -> Iterator[tuple[Progress, Trainable]]:
         """At every report: the progress, and the best proposal so far, mixed."""
         weighing = WEIGHING * self._left() if self.timed else math.inf
-        stages = [stage for stage in RATES if self.steps[stage]]
+        stages = [stage for stage in STAGES if self.steps[stage]]
         for stage in stages[stages.index(self.stage) :]:
             self.trainer, self.stage, last = None, stage, stage == stages[-1]
             self.trainer = trainer = self._trainer(1.0 if last else self.pretraining, weighing)

@@ -58,7 +58,7 @@ FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
     ),
     "gamma-beta": family("gamma-beta", CANCER, size=500.0, spread=100.0, **NETWORK),
     "above a threshold": family(
-        "autoregressive-spline", TAIL_5D, coordinates=HALF_LINES, **SPLINES
+        "half-line-spline", TAIL_5D, unit=[1.0, 0.5, 1.0, 2.0, 1.0], **SPLINES
     ),
     "unit square": family("autoregressive-spline", PEAK, coordinates=UNIT, **SPLINES),
     "plane": family("autoregressive-spline", PEAK, coordinates=LINES, **SPLINES),

@@ -300,7 +300,11 @@ def test_a_term_without_the_chosen_form_keeps_its_own():
     [
         ("tail-1d", ("half-line", "half-line from zero", "spline")),
         ("gain-loss", ("half-line", "half-line from zero", "spline")),
-        ("tail-5d", ("by coordinate", "rotated", "along the radius")),
+        (
+            "tail-5d",
+            ("half-line", "half-line from zero", "by coordinate", "rotated", "along the radius"),
+        ),
+        ("peak", ("by coordinate", "rotated", "along the radius")),
     ],
 )
 def test_the_forms_that_can_be_chosen(name, known):
