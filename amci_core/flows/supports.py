@@ -405,7 +405,7 @@ def bounds(
 
 
 def on_half_line(problem: Problem) -> bool:
-    """Whether every coordinate of f_plus's support lies on one side of a bound that theta gives."""
+    """Whether f_plus is positive on one side of bounds that theta gives, in every coordinate."""
     if problem.theta is None:
         return False
     zero = torch.zeros(1, problem.theta.dim)

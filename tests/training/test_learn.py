@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
-from torch.distributions import Normal
+from torch.distributions import Gamma, Independent, Normal, Uniform
+from torch.distributions.constraints import greater_than
 
 import amci_core as amci
 from amci_core._arguments import PURPOSES
@@ -309,6 +310,35 @@ def test_a_term_without_the_chosen_form_keeps_its_own():
 )
 def test_the_forms_that_can_be_chosen(name, known):
     assert form_names(amci.problem(name)) == known
+
+
+def test_an_end_of_the_range_of_x_is_no_bound_of_f():
+    waits = Gamma(torch.tensor([2.0, 3.0]), 1.0)
+    problem = amci.model(
+        prior=Independent(waits, 1),
+        f=lambda x, theta: theta * x.sum(-1),
+        theta=Uniform(1.0, 2.0),
+    )
+    assert "half-line" not in form_names(problem)
+
+
+@pytest.mark.slow
+def test_thresholds_of_coordinates_of_unlike_scales_are_learnt():
+    scale = torch.tensor([1.0, 1e3, 1e-3, 1.0], dtype=torch.float64)
+    zero = torch.zeros_like(scale)
+    problem = amci.model(
+        prior=Independent(Normal(zero, scale), 1),
+        likelihood=lambda x: Independent(Normal(x, scale), 1),
+        f=lambda x, theta: (x > theta).all(-1),
+        theta=Independent(Uniform(zero, 3 * scale), 1),
+        support_plus=greater_than,
+    )
+    proposals = learn(problem, steps=100)
+    y, theta = scale.numpy() * [0.5, 0.5, 0.0, 0.0], 3 * scale.numpy()
+    e = amci.estimate(problem, proposals, y, theta, draws=1000, estimator="amci")
+    truth = norm.sf((theta - y / 2) / (scale.numpy() / np.sqrt(2))).prod()  # 3e-19
+    assert abs(e.value - truth) < 4 * e.standard_error
+    assert e.standard_error < 0.1 * truth
 
 
 # Seconds of a look at the clock: of half a step, for steps look twice.
