@@ -110,7 +110,7 @@ class Cases:
         )
         below = mean < bound
         near = np.abs(mean - bound) <= OPEN * np.nan_to_num(error)
-        undecided = near | (~own["determined"] & (bound < MARGIN * mean))
+        undecided = near | (~own["determined"] & (bound / MARGIN < mean))
         shares = (below, below & ~undecided, undecided)
         return tuple(share.mean(axis=0).tolist() for share in shares)
 

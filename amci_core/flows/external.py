@@ -21,11 +21,12 @@ from typing import Any, cast
 import normflows as nf
 import torch
 from torch import Size, Tensor
-from torch.distributions import Distribution, Independent, TransformedDistribution
+from torch.distributions import Distribution
 
 from amci_core.checking import affordable, contradiction, place
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.models import Problem
+from amci_core.models.distributions import inside
 
 # For the draws that are compared with log_prob.
 SECONDS = 1.0
@@ -113,9 +114,9 @@ class ExternalDensity(ConditionalDensity):
         name, q = self.proposal.name, self.distribution
         points = self._laid_out(x)
         with _named(name):
-            inside = _in_support(q, points)
-            if inside is not None and not inside.all():
-                within = inside[..., None] if inside.ndim < points.ndim else inside
+            there = _in_support(q, points)
+            if there is not None and not there.all():
+                within = there[..., None] if there.ndim < points.ndim else there
                 points = torch.where(within, points, self._laid_out(self._inside))
             log_q: Tensor = q.log_prob(points)
         expected = points.shape[: 1 + len(self.batch_shape)]
@@ -128,8 +129,8 @@ class ExternalDensity(ConditionalDensity):
                 + ("; join the coordinates with torch.distributions.Independent" if apart else "")
             )
         log_q = log_q.detach().to(x.dtype)
-        if inside is not None:
-            log_q = log_q.masked_fill(~inside.reshape(log_q.shape), -torch.inf)
+        if there is not None:
+            log_q = log_q.masked_fill(~there.reshape(log_q.shape), -torch.inf)
         if log_q.isnan().any():
             at = points.reshape(*expected, -1)[log_q.isnan()][0].tolist()
             raise ValueError(f"{name}: log_prob is NaN at x = {at}")
@@ -331,28 +332,10 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _in_support(q: Any, x: Tensor) -> Tensor | None:
-    """Whether points lie in the support of a distribution, (n, *); None where that is not known.
-
-    The support that torch names for a transformed distribution is that of the transform, so that
-    an exponential above theta would have the whole line: the points are followed to its base.
-    """
-    if isinstance(q, Independent):
-        return _all_of(_in_support(q.base_dist, x), q.reinterpreted_batch_ndims)
+    """Whether points lie in the support of a distribution, (n, *); None if that is not known."""
     if hasattr(q, "transform") and hasattr(q, "base"):  # a flow of zuko's
         return _in_support(q.base, q.transform(x))
     try:
-        inside: Tensor = q.support.check(x)
+        return inside(q, x)
     except (AttributeError, NotImplementedError):
         return None
-    if isinstance(q, TransformedDistribution):
-        for transform in reversed(q.transforms):
-            x = transform.inv(x)
-        events = len(q.event_shape) - len(q.base_dist.event_shape)
-        within = _all_of(_in_support(q.base_dist, x), events)
-        return inside if within is None else inside & within
-    return inside
-
-
-def _all_of(inside: Tensor | None, axes: int) -> Tensor | None:
-    """Whether all coordinates along the last axes are inside."""
-    return inside.flatten(-axes).all(-1) if inside is not None and axes > 0 else inside

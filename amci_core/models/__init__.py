@@ -29,7 +29,10 @@ from amci_core.models.tail import GaussianTail
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {
     "tail-1d": partial(GaussianTail, 1),
+    "tail-2d": partial(GaussianTail, 2),
     "tail-5d": partial(GaussianTail, 5),
+    "tail-10d": partial(GaussianTail, 10),
+    "tail-20d": partial(GaussianTail, 20),
     "cancer": TumourTreatment,
     "gain-loss": GainLoss,
     "peak": ProductPeak,

@@ -2,7 +2,7 @@ r"""A problem made of torch's distributions: whatever follows from them is fille
 
 from __future__ import annotations
 
-__all__ = ["model", "nonnegative_at_draws", "several"]
+__all__ = ["inside", "model", "nonnegative_at_draws", "several"]
 
 import copy
 import math
@@ -346,7 +346,7 @@ class _Law:
         for part, own in zip(self.parts, value.split(self.sizes, -1), strict=True):
             own = own if part.event_shape else own[..., 0]
             log_own = part.log_prob(own)
-            there = _inside(part, own) & ~log_own.isnan()
+            there = inside(part, own) & ~log_own.isnan()
             log_p = log_p + log_own.where(there, -math.inf)
         return log_p
 
@@ -429,28 +429,28 @@ def _support(law: Distribution) -> Any:
     return support
 
 
-def _inside(law: Distribution, value: Tensor) -> Tensor:
+def inside(law: Distribution, value: Tensor) -> Tensor:
     """Whether values (*) or (*, D) lie in the support, (*).
 
     A transformed distribution counts what its transforms reach as its support, wherever they start
-    from.
+    from: an exponential above theta would have the whole line. Values are followed to the base.
     """
     axes = value.ndim - len(law.event_shape)
 
-    def every(inside: Tensor) -> Tensor:
-        return inside.flatten(axes).all(-1) if inside.ndim > axes else inside
+    def every(there: Tensor) -> Tensor:
+        return there.flatten(axes).all(-1) if there.ndim > axes else there
 
     if isinstance(law, Independent):
-        return every(_inside(law.base_dist, value))
+        return every(inside(law.base_dist, value))
     if type(law) is not TransformedDistribution:
         support: Any = law.support
         return every(support.check(value))
-    inside = torch.ones(value.shape[:axes], dtype=torch.bool, device=value.device)
+    there = torch.ones(value.shape[:axes], dtype=torch.bool, device=value.device)
     for transform in reversed(law.transforms):
         codomain: Any = transform.codomain
-        inside = inside & every(codomain.check(value))
+        there = there & every(codomain.check(value))
         value = transform.inv(value)
-    return inside & every(_inside(law.base_dist, value))
+    return there & every(inside(law.base_dist, value))
 
 
 def _ends(law: Distribution) -> tuple[Tensor, Tensor] | None:

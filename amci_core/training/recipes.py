@@ -334,7 +334,9 @@ class _Training:
         news = not self.film or divergence * FALL < self.film[-1]["divergence"]
         if not (news or progress.ended) or progress.step in {f["step"] for f in self.film}:
             return
-        file = f"snapshots/{progress.step:06d}.safetensors"
+        # The last frame is what `write` keeps.
+        kept = f"{FILMED}.safetensors"
+        file = kept if progress.ended else f"snapshots/{progress.step:06d}.safetensors"
         weights = trainer.best if progress.ended else trainer.proposal.state_dict()
         variance = progress.best if progress.ended else progress.quality.relative_variance
         frame = {

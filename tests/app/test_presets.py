@@ -27,6 +27,16 @@ def test_the_presets_of_five_dimensions_say_true_numbers():
     assert 1 / failure == pytest.approx(170e9, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("name", "one_in", "small"),
+    [("tail-2d", 40, 0.96), ("tail-10d", 714_000, 0.97), ("tail-20d", 11e9, 0.98)],
+)
+def test_the_presets_of_other_numbers_of_dimensions_say_true_numbers(name, one_in, small):
+    rare, common = truths(name).values()
+    assert 1 / rare == pytest.approx(one_in, rel=0.02)
+    assert common == pytest.approx(small, abs=0.005)
+
+
 def test_every_problem_has_presets_and_names_for_its_controls():
     assert set(PRESETS) == set(LABELS) == set(amci.problems())
     for name in amci.problems():

@@ -1,5 +1,6 @@
 """What a slider does to the state, and the state to it."""
 
+import panel_material_ui as pmui
 import pytest
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls, sliding
@@ -15,6 +16,17 @@ def test_a_handle_moves_the_case_and_the_others_follow():
     assert level.value == pytest.approx(state.level)
     level.value = 5.0
     assert (state.level, theta.value) == (5.0, state.theta[0])
+
+
+def test_the_number_of_dimensions_is_a_handle():
+    state, committed = State("tail-5d"), []
+    state.param.watch(lambda _: committed.append(state.problem.name), "committed")
+    (buttons,) = CaseControls(state).panel.select(pmui.RadioButtonGroup)
+    assert list(buttons.options) == ["1", "2", "5", "10", "20"]
+    buttons.value = buttons.options["20"]
+    assert committed == ["tail-20d"]
+    assert state.y == (0.5,) * 20
+    assert not CaseControls(State("cancer")).panel.select(pmui.RadioButtonGroup)
 
 
 def test_letting_go_commits_where_it_is():

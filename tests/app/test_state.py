@@ -285,10 +285,21 @@ def test_another_problem_keeps_what_it_can(state):
     state.open("tail-5d")
     assert (state.variant, state.runs) == ("spline", 200)
     state.move(y=(1.0,) * 5)
-    state.open("tail-1d")
+    state.open("gain-loss")
     assert (state.y, state.theta) == ((2.0,), (1.5,))
     state.open("tail-5d")
     assert state.y == (1.0,) * 5
+
+
+def test_another_number_of_dimensions_keeps_the_means_of_y_and_theta(state):
+    state.move(y=2.0, theta=1.5)
+    for dim in (2, 5, 10, 20):
+        state.open(f"tail-{dim}d")
+        assert (state.y, state.theta) == ((2.0,) * dim, (1.5,) * dim)
+    state.open("tail-2d")
+    state.move(y=(1.0, 4.0))
+    state.open("tail-1d")
+    assert (state.y, state.theta) == ((2.5,), (1.5,))
 
 
 def test_a_number_of_runs_of_ones_own_is_kept(state):

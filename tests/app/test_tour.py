@@ -4,6 +4,8 @@ import pytest
 from amci_explorer.state.state import State
 from amci_explorer.state.tour import TourError, read_tour, tour
 
+import amci_core as amci
+
 STEP = '[[steps]]\nname = "one"\ntitle = "One"\ntext = "Text $x$."\n'
 
 
@@ -42,6 +44,19 @@ def test_a_step_sets_what_it_names_and_all_else_starts_anew(step):
     assert state.f == read.f
     # It is a step that Back leads away from.
     assert state.can_go[0]
+
+
+@pytest.mark.parametrize(
+    ("dim", "mu", "error"),
+    [(1, 0.14, 1.6e-4), (2, 0.025, None), (5, 3e-4, None), (10, 1e-6, None), (20, 1e-10, 4.2e-3)],
+)
+def test_the_step_through_the_dimensions_says_true_numbers(dim, mu, error):
+    at = [0.5] * dim, [1.0] * dim
+    truth = amci.problem(f"tail-{dim}d").truth(*at)
+    assert float(truth) == pytest.approx(mu, rel=0.5)
+    if error:
+        found = amci.estimate(f"tail-{dim}d", None, *at, draws=1000, estimator="amci")
+        assert found.relative_standard_error == pytest.approx(error, rel=0.5)
 
 
 def test_steps_are_found_by_name_and_by_number():

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+import amci_core as amci
 from amci_core.models import Problem, Variable
 from amci_explorer.problems import registry
 from amci_explorer.text import subscript
@@ -69,10 +70,21 @@ def _fixed(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
 
 
+def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
+    """An entry of the file as a preset; a number of y or theta stands for every coordinate."""
+    problem = amci.problem(name)
+    spread = {
+        at: [value] * getattr(problem, at).dim
+        for at, value in entry.items()
+        if at in ("y", "theta") and not isinstance(value, list)
+    }
+    return Preset(**_fixed({**entry, **spread}))
+
+
 TABLE = tomllib.loads((Path(__file__).parent / "presets.toml").read_text("utf-8"))
 # By the problem's name.
 PRESETS: Mapping[str, Sequence[Preset]] = {
-    name: tuple(Preset(**_fixed(entry)) for entry in of["presets"]) for name, of in TABLE.items()
+    name: tuple(_preset(name, entry) for entry in of["presets"]) for name, of in TABLE.items()
 }
 LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     name: _fixed(of["labels"]) for name, of in TABLE.items()

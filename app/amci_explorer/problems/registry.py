@@ -29,6 +29,7 @@ __all__ = [
     "renew_variant",
     "revision",
     "serve_files",
+    "sizes",
     "split",
     "swept",
     "terms",
@@ -171,6 +172,15 @@ def opening() -> str | None:
 def problems() -> tuple[str, ...]:
     """The names of all problems that there are proposals for."""
     return *(name for name in amci.problems() if available_variants(name)), *_own()
+
+
+def sizes(name: str) -> dict[int, str]:
+    """The shipped problems that are this one in so many dimensions, their names by that number."""
+    stem, found = re.sub(r"\d+d$", "", name), {}
+    for each in amci.problems():
+        if (match := re.fullmatch(rf"{re.escape(stem)}(\d+)d", each)) and each != stem:
+            found[int(match[1])] = each
+    return found if name in found.values() else {}
 
 
 def split(name: str) -> tuple[str, str]:

@@ -347,7 +347,7 @@ FIELDS: Mapping[str, Field] = {
         Whole(
             "runs",
             "Independent runs.",
-            lambda p: 1000 if p.x.dim == 1 else 200,
+            lambda p: 1000 if p.x.dim == 1 else min(max(1000 // p.x.dim, 20), 200),
             bounds=(4, 10_000),
         ),
         Whole("seed", "Seed of every draw.", lambda _: 0, bounds=(0, 2**31 - 1)),

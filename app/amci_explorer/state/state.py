@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["OPENING_PROBLEM", "State", "decoded"]
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -94,7 +95,8 @@ class State(param.Parameterized):
         """Turns to another problem, or f, and keeps of the rest what makes sense there.
 
         The point is the one that was left there; else the one of the problem before if y and theta
-        are of the same kind; else the first preset's.
+        are of the same kind; else the first preset's. In another number of dimensions it has the
+        means of y and of theta in every coordinate.
 
         Arguments:
             name: The problem's name.
@@ -113,7 +115,9 @@ class State(param.Parameterized):
         new = {field.name: field.default(problem) for field in FIELDS.values()}
         if before is not None and keep:
             self._left[self.original] = {n: getattr(self, n) for n in POINT}
-            new |= self._kept(before, problem) | self._left.get(name, {})
+            same = name in registry.sizes(self.original).values()
+            left = self._spread(problem) if same else self._left.get(name, {})
+            new |= self._kept(before, problem) | left
         new["f"] = registry.split(problem.name)[1]
         level = known_level(problem, None, new["y"], new["theta"])
         new |= {"level": level.value, "level_error": level.error}
@@ -316,6 +320,13 @@ class State(param.Parameterized):
         if not all(name in found for name in POINT):
             found = {name: value for name, value in found.items() if name not in POINT}
         return found
+
+    def _spread(self, problem: Problem) -> dict[str, Any]:
+        """The point in another number of dimensions: the mean of y and of theta everywhere."""
+        return {
+            name: nearest(FIELDS[name], problem, (fmean(getattr(self, name)),) * problem.x.dim)
+            for name in POINT
+        }
 
     def _go_to(self, link: Mapping[str, str], keep: bool = False) -> None:
         """Sets every field to what a link has, or to where it opens."""

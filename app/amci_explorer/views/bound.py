@@ -11,6 +11,7 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.models import Variable
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of, handle_label, variable_labels
 from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS
@@ -22,6 +23,7 @@ from amci_explorer.views.slider import Slider, same
 from amci_explorer.views.style import NARROW
 
 LEVEL = "Mismatch level, nats"
+CAPTION = "p { margin: 0 0 2px; }"
 
 
 def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
@@ -111,7 +113,7 @@ class CaseControls:
         self._at: dict[Slider, Callable[[], float]] = {}
         # A slider for each coordinate.
         self.single: list[Slider] = []
-        parts: list[Any] = []
+        parts: list[Any] = self._dimensions()
         for name in ("y", "theta"):
             variable = getattr(state.problem, name)
             if variable is not None:
@@ -149,6 +151,23 @@ class CaseControls:
     def complain(self, name: str, text: str) -> None:
         """Says what is wrong with what was asked of y, theta or the level."""
         self._messages[name].say(text)
+
+    def _dimensions(self) -> list[Any]:
+        """A choice among the problems that are this one in other numbers of dimensions."""
+        state = self._state
+        sizes = registry.sizes(state.original)
+        if not sizes:
+            return []
+
+        def choose(event: Any) -> None:
+            state.open(event.new)
+            state.commit()
+
+        label = "Dimensions of x"
+        options = {str(size): name for size, name in sorted(sizes.items())}
+        buttons = choice(label, options, value=state.original)
+        buttons.param.watch(callback(choose), "value")
+        return [column(HTML(f"<p aria-hidden='true'>{label}</p>", CAPTION), buttons)]
 
     def _handles(self, name: str, variable: Variable) -> list[Any]:
         labels = variable_labels(self._problem, variable)
