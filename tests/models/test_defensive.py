@@ -15,12 +15,13 @@ CASES = {
     "gain-loss": ([[1.0], [-1.0]], [[0.4], [2.0]]),
     "peak": (None, [[0.3, 0.7, 1.0], [0.5, 0.5, 0.1]]),
     "cancer": ([[600.0, 250.0]], None),
-    "tail-5d": ([[0.5] * 5, [0.0] * 5], [[1.0] * 5, [0.1] * 5]),
+    **{
+        f"tail-{dim}d": ([[0.5] * dim, [0.0] * dim], [[1.0] * dim, [0.1] * dim])
+        for dim in (2, 5, 10, 20)
+    },
 }
 SUBSETS = {
-    "tail-1d": ("E1_plus", "E2"),
-    "tail-5d": ("E1_plus", "E2"),
-    "cancer": ("E1_plus", "E2"),
+    **dict.fromkeys(CASES, ("E1_plus", "E2")),
     "gain-loss": ("E1_plus", "E1_minus", "E2"),
     "peak": ("E1_plus",),
 }

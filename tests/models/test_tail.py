@@ -168,8 +168,8 @@ def test_bad_numbers_of_cases_and_seeds_are_named():
 
 def test_an_unknown_problem_is_named():
     assert "tail-1d" in amci.problems()
-    with pytest.raises(ValueError, match=r"^problem: expected one of .*tail-1d.* got 'tail-2d'"):
-        amci.problem("tail-2d")
+    with pytest.raises(ValueError, match=r"^problem: expected one of .*tail-1d.* got 'tail-3d'"):
+        amci.problem("tail-3d")
 
 
 FIVE = GaussianTail(5)
