@@ -340,7 +340,7 @@ def _decimal(value: float, log_unit: float, digits: int) -> str:
     return f"{math.copysign(10 ** (power - exponent), value):.{digits}g}e{exponent:+d}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Precise:
     """Estimates to a requested precision, for a batch (*) of cases.
 
@@ -406,6 +406,22 @@ class Precise:
             got = f"batch {self.value.shape}" if self.value.ndim else self.answered_by.item()
             raise ValueError(f"estimate: expected a single case that draws answered, got {got}")
         return self.single
+
+    def __str__(self) -> str:
+        cost = ", ".join(f"{way} {int(each.sum()):,}" for way, each in self.spent.items())
+        if self.value.size != 1:
+            reached = f"{self.reached.sum():,} of {self.value.size:,} estimates of mu"
+            return f"{reached} are as precise as requested\n{self.verdict}\ncost: {cost}"
+        value, error, low, high = (
+            v.item() for v in (self.value, self.standard_error, *self.interval)
+        )
+        answer = f"mu = {value:.6g}, standard error {error:.2g}\n"
+        answer += f"{100 * LEVEL:g} % interval: {low:.6g} to {high:.6g}\n{self.verdict.text}"
+        if self.single is not None:
+            answer = str(self.single)
+        return f"{answer}\nas precise as requested: {self.text}\ncost: {cost}"
+
+    __repr__ = __str__
 
     def as_dict(self) -> dict[str, Any]:
         """The figures of a single case in plain values, for JSON.

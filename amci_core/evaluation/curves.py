@@ -160,7 +160,7 @@ class Curve:
         return values * np.square(self.truth.unit)[..., None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ErrorCurves:
     """The curve of every requested estimator; `curves["amci"]` or `curves.by_name["amci"]`.
 
@@ -178,6 +178,17 @@ class ErrorCurves:
 
     def __getitem__(self, name: str) -> Curve:
         return self.by_name[name]
+
+    def __str__(self) -> str:
+        lines = [f"ReMSE, median over {self.runs:,} runs, by total draws; of a batch, over cases"]
+        lines.append(f"{'':20}" + "".join(f"{n:>10,}" for n in self.budgets))
+        for name, curve in self.by_name.items():
+            errors = curve.remse_median.reshape(-1, len(self.budgets))
+            figures = np.median(errors, axis=0)
+            lines.append(f"{name:20}" + "".join(f"{v:>10.2g}" for v in figures))
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
     @property
     def truth_error(self) -> Array:

@@ -270,3 +270,14 @@ def test_what_is_not_to_be_trusted_is_never_reached(y, monkeypatch):
     assert (abs(found.draws / (4 * 293) - 1) < 0.25).all()
     if np.ndim(y) == 0:
         assert found.text == "no: do not trust: of no avail"
+
+
+def test_what_is_printed_says_the_answer_whether_it_is_precise_and_the_cost():
+    found = amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, relative_error=0.05)
+    said = str(found).splitlines()
+    assert "\n".join(said[:3]) == str(found.estimate)
+    assert said[3:] == ["as precise as requested: yes", f"cost: draws {int(found.draws):,}"]
+    several = amci.estimate_to(PROBLEM, None, [[1.0], [2.0]], 3.0)
+    cost = f"cost: draws {several.draws.sum():,}"
+    assert repr(several).startswith("2 of 2 estimates of mu are as precise as requested")
+    assert repr(several).endswith(cost)
