@@ -260,7 +260,7 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
         return one.double()
 
     raw = drawn(problem.x, "sample_prior", n)
-    if (raw == raw.round()).all(0).any():
+    if ((raw == raw.round()) & (raw.abs() < 2**53)).all(0).any():
         notes.error("x", "is discrete: it takes whole numbers only, and proposals need a density")
     x, y = raw.view(cases, points, -1), raw[:cases, :0]
     if problem.y is not None:

@@ -311,6 +311,9 @@ def _load_flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Train
         flow.load_state_dict(tensors)
     except (RuntimeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0]
+        if isinstance(error, KeyError):
+            reason = f"there is no {reason} among its parts or in FAMILIES; a family of your own "
+            reason += "has to be put there before"
         raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
     if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):
         raise StoredFileError(f"{path}: holds a number that is not finite")

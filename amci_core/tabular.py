@@ -18,22 +18,31 @@ MAX_BYTES, MAX_ROWS = 2**30, 5_000_000
 # Compressed data may be so many times as large as the file, and so many bytes anyway.
 MOST_UNPACKED, SMALL = 20, 2**20
 TEXT = "component"
+# A field between semicolons that is a number with a decimal comma.
+DECIMAL_COMMA = re.compile(rb"(?m)(?:^|;)[ +-]*\d*,\d+(?:[eE][+-]?\d+)?\s*(?:;|$)")
+Wanted = Callable[[str], bool]
+Columns = Iterator[tuple[str, NDArray[Any]]]
 
 
 def read_columns(
-    file: str | Path | bytes, *, name: str = "", max_bytes: int = MAX_BYTES
+    file: str | Path | bytes,
+    *,
+    name: str = "",
+    max_bytes: int = MAX_BYTES,
+    wanted: Wanted = lambda _: True,
 ) -> dict[str, NDArray[Any]]:
     """Reads the columns of a table: numbers, with NaN for empty entries, or text.
 
     Fields of a CSV are separated by commas, tabs or semicolons, whichever its header has most of;
     beside semicolons numbers may have decimal commas. Lines that begin with # are passed over, as
     Stan writes them between. Of ArviZ's NetCDF the variables of all groups come in rows, chain
-    after chain.
+    after chain; of the same name, that of the posterior.
 
     Arguments:
         file: Its path, or its content.
         name: The name of the content's file; it tells the kind, see `KINDS`.
         max_bytes: The largest file that is read.
+        wanted: Whether a column of that name is read.
 
     Raises:
         ValueError: the file is missing, too large, damaged or of another kind; or a column is
@@ -63,18 +72,26 @@ def read_columns(
                 content = unpacked.read(max_bytes + 1)
             if len(content) > max_bytes:
                 raise ValueError(f"table: expected at most {max_bytes:,} bytes once unpacked")
-        return dict(KINDS[kind](content))
-    except (OSError, EOFError, KeyError, RuntimeError) as error:
+        return dict(KINDS[kind](content, wanted))
+    except UnicodeError:
+        raise ValueError("table: expected text in UTF-8") from None
+    except (OSError, EOFError, KeyError, RuntimeError, TypeError) as error:
         raise ValueError(f"table: it cannot be read: {error}") from None
 
 
-def _csv(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+def _csv(content: bytes, wanted: Wanted) -> Columns:
     from pyarrow import BufferReader, csv
 
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16").encode()
+    try:
+        content.partition(b"\n")[0].decode()
+    except UnicodeDecodeError:  # spreadsheets of Western Europe
+        content = content.decode("latin-1").encode()
     content = re.sub(rb"(?m)^#.*(?:\n|\Z)", b"", content.removeprefix(b"\xef\xbb\xbf"))
     header, _, rest = content.partition(b"\n")
     delimiter = max(b",\t;", key=header.count)
-    comma = delimiter == ord(";") and re.search(rb"\d,\d", rest[: 2**16])
+    comma = delimiter == ord(";") and DECIMAL_COMMA.search(rest[: 2**16])
     # One thread: errors then name their row.
     table = _arrow(
         csv.read_csv,
@@ -83,10 +100,10 @@ def _csv(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
         csv.ParseOptions(delimiter=chr(delimiter)),
         csv.ConvertOptions(decimal_point="," if comma else "."),
     )
-    return _of_arrow(table)
+    return _of_arrow(table, wanted)
 
 
-def _parquet(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+def _parquet(content: bytes, wanted: Wanted) -> Columns:
     from pyarrow import BufferReader, parquet
 
     source = _arrow(parquet.ParquetFile, BufferReader(content))
@@ -94,7 +111,8 @@ def _parquet(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
     _check_rows(known.num_rows)
     groups = range(known.num_row_groups)
     _check_unpacked(sum(known.row_group(i).total_byte_size for i in groups), content)
-    return _of_arrow(_arrow(source.read))
+    # Nothing else is unpacked.
+    return _of_arrow(_arrow(source.read, list(filter(wanted, source.schema_arrow.names))), wanted)
 
 
 def _arrow(read: Callable[..., Any], *arguments: Any) -> Any:
@@ -106,31 +124,33 @@ def _arrow(read: Callable[..., Any], *arguments: Any) -> Any:
         raise OSError(error) from None
 
 
-def _of_arrow(table: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+def _of_arrow(table: Any, wanted: Wanted) -> Columns:
     from pyarrow import types
 
     of_numbers = "floating", "integer", "boolean", "null", "decimal"
     kinds = [getattr(types, f"is_{name}") for name in of_numbers]
     names = [each.strip() for each in table.column_names]
-    for each in names:
-        if names.count(each) > 1:
-            raise ValueError(f"{each}: the table has this column twice")
     _check_rows(table.num_rows)
     for each, column in zip(names, table.columns, strict=True):
+        if not wanted(each):
+            continue
+        if names.count(each) > 1:
+            raise ValueError(f"{each}: the table has this column twice")
         if each != TEXT and any(is_kind(column.type) for is_kind in kinds):
-            yield each, column.cast("float64").to_numpy()
+            yield each, column.cast("float64", safe=False).to_numpy()
         else:
             yield each, np.array(column.to_pylist(), dtype=str)
 
 
-def _netcdf(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+def _netcdf(content: bytes, wanted: Wanted) -> Columns:
     import h5py
 
     with h5py.File(BytesIO(content), "r") as whole:
         found: dict[str, NDArray[Any]] = {}
         # Only what lies in the file itself: its links could lead to others of this machine.
-        for group in [whole, *_members(h5py, whole, h5py.Group)]:
-            for data in _members(h5py, group, h5py.Dataset):
+        groups = sorted(_members(h5py, whole, h5py.Group), key=lambda g: g.name != "/posterior")
+        for group in [whole, *groups]:
+            for data in _members(h5py, group, h5py.Dataset, wanted):
                 if data.external is None and not data.is_virtual and data.dtype.kind in "fiub":
                     _check_rows(data.shape[0] * (data.shape[1] if data.ndim > 1 else 1))
                     _check_unpacked(data.nbytes, content)
@@ -138,8 +158,8 @@ def _netcdf(content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
     return iter(found.items())
 
 
-def _members(h5py: Any, group: Any, kind: Any) -> Iterator[Any]:
-    for name in group:
+def _members(h5py: Any, group: Any, kind: Any, wanted: Wanted = lambda _: True) -> Iterator[Any]:
+    for name in filter(wanted, group):
         if isinstance(group.get(name, getlink=True), h5py.HardLink):
             member = group[name]
             if isinstance(member, kind) and (kind is h5py.Group or member.ndim):
@@ -157,7 +177,7 @@ def _check_unpacked(size: int, content: bytes) -> None:
 
 
 # How each kind of file is read, by the end of its name.
-KINDS: dict[str, Callable[[bytes], Iterator[tuple[str, NDArray[Any]]]]] = {
+KINDS: dict[str, Callable[[bytes, Wanted], Columns]] = {
     ".csv": _csv,
     ".tsv": _csv,
     ".parquet": _parquet,

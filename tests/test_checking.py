@@ -501,7 +501,8 @@ def test_a_problem_that_is_right_is_clean(name):
         warnings.simplefilter("error")
         found = checked(problem)
     assert found.findings == (), found
-    if name not in OWN_PROBLEMS:
+    # Draws of the prior reach these too rarely to tell.
+    if name not in OWN_PROBLEMS and name not in ("tail-10d", "tail-20d"):
         assert found.not_judged == (), found
     found.refuse()
 

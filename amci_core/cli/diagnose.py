@@ -37,9 +37,11 @@ def diagnose(
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict."""
+    from amci_core.estimation.table import is_column
     from amci_core.tabular import read_columns
 
-    found = amci.diagnose(read_columns(table), f=f, log_E2=log_e2, r_eff=r_eff)
+    columns = read_columns(table, wanted=lambda name: is_column(name, f))
+    found = amci.diagnose(columns, f=f, log_E2=log_e2, r_eff=r_eff)
     result = {"table": str(table), **found.as_dict()}
     if form is terminal.Format.json:
         terminal.print_json(result)

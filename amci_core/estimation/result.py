@@ -375,7 +375,7 @@ class Precise:
 
     @property
     def draws(self) -> NDArray[np.int64]:
-        """Total number of draws, (*)."""
+        """Draws of what answered, (*), 0 for a reference value; `spent` has those of all ways."""
         return np.asarray(self.counts.sum(axis=-1))
 
     @property

@@ -37,15 +37,18 @@ from amci_core.models.defensive import DefensiveDensity
 
 # Components of other problems are numbered from here, beyond those of a problem's own.
 OTHERS = 100
+# A ratio's error is one of the delta method if its denominator is so many standard errors from 0.
+FAR_FROM_ZERO = 5.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contrast:
     """A function of several means: a difference or a ratio.
 
     Arguments:
         value: Its estimate, (*).
-        standard_error: By the delta method, (*).
+        standard_error: By the delta method, (*); NaN for a ratio whose denominator lies within
+            five of its own standard errors of zero.
         determined_by: How many draws determine the error, (*).
     """
 
@@ -64,6 +67,17 @@ class Contrast:
         freedom = np.maximum(np.nan_to_num(self.determined_by, nan=np.inf), 1.0)
         reach = np.asarray(student.ppf((1 + level) / 2, freedom)) * self.standard_error
         return self.value - reach, self.value + reach
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        if self.value.ndim:
+            return f"values {self.value}\n95 % intervals: {low} to {high}"
+        if np.isnan(self.standard_error):
+            return f"{self.value:.6g}, of unknown error: its denominator may be zero"
+        error = f"standard error {self.standard_error:.2g}"
+        return f"{self.value:.6g}, {error}\n95 % interval: {low:.6g} to {high:.6g}"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -104,15 +118,23 @@ class Several:
 
     def difference(self, i: int, j: int) -> Contrast:
         """Mean i less mean j, counted from 0."""
+        self._check(i, j)
         z = self._errors
         return self._contrast(self.value[..., i] - self.value[..., j], z[..., i, :] - z[..., j, :])
 
     def ratio(self, i: int, j: int) -> Contrast:
         """Mean i over mean j, counted from 0."""
+        self._check(i, j)
         z, below = self._errors, self.value[..., j]
-        value = self.value[..., i] / below
-        of_ratio = (z[..., i, :] - value[..., None] * z[..., j, :]) / below[..., None]
-        return self._contrast(value, of_ratio)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.value[..., i] / below
+            of_ratio = (z[..., i, :] - value[..., None] * z[..., j, :]) / below[..., None]
+        known = abs(below) > FAR_FROM_ZERO * self.standard_error[..., j]
+        return self._contrast(value, np.where(known[..., None], of_ratio, np.nan))
+
+    def _check(self, *numbers: Any) -> None:
+        for k in numbers:
+            check_count("mean", k, low=0, high=len(self.estimates) - 1)
 
     def _contrast(self, value: Array, z: Array) -> Contrast:
         variance = np.vecdot(z * bessel(self._counts), z)

@@ -6,7 +6,7 @@ component at every draw. Whoever has these needs neither a problem nor a flow.
 
 from __future__ import annotations
 
-__all__ = ["TableDiagnosis", "diagnose"]
+__all__ = ["TableDiagnosis", "diagnose", "is_column"]
 
 import math
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ SEVERAL = "log_q_"
 COPIES, FEW_VALUES = 0.02, 10
 # Densities in such steps, in nats, are rounded; so many significant digits are few; stretches of
 # sorted numbers in which their density is about the same.
-STEP, DIGITS, STRETCH = 0.1, range(3, 9), 200
+STEP, DIGITS, STRETCH = 0.1, range(1, 9), 200
 # Rows within so many of one another are correlated beyond so many standard deviations.
 LAGS, CORRELATED = 64, 5.0
 
@@ -218,6 +218,12 @@ def diagnose(
     return TableDiagnosis(estimates, missing, counts)
 
 
+def is_column(name: str, f: str = "f") -> bool:
+    """Whether `diagnose(table, f=f)` reads the column of that name."""
+    known = {f, "log_joint", "log_q", "component", "log_weight", *sum(CALLED.values(), ())}
+    return name.strip() in known or name.strip().startswith(SEVERAL)
+
+
 def _columns_of(table: Any) -> dict[str, Any]:
     """The columns of what was given: a mapping, a data frame, groups of columns, or nothing."""
     if table is None:
@@ -316,8 +322,10 @@ def _column(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
         column = column.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: expected numbers: {error}") from None
-    if column.shape != shape or column.size < 2:
-        rows = f"{max(math.prod(shape), 2):,} numbers"
+    if column.shape == shape and column.size < 2:
+        raise ValueError(f"{name}: expected two draws or more, got {column.size}")
+    if column.shape != shape:
+        rows = f"{math.prod(shape):,} numbers"
         of = "in a row" if len(shape) < 2 else f"of shape {shape}"
         raise ValueError(f"{name}: expected {rows} {of}, got {column.shape}")
     return column.ravel()
@@ -341,8 +349,9 @@ def _dependence(draws: Draws) -> Iterator[str]:
             )
     rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])
     distinct = np.unique(rows, axis=1).shape[1]
-    # Without a density that varies, ties say nothing.
-    if FEW_VALUES < distinct < (1 - COPIES) * draws.n - min(map(_chance_copies, rows)):
+    # Where numbers take few values, ties say nothing.
+    by_chance = [_chance_copies(row) for row in rows if len(np.unique(row)) > FEW_VALUES]
+    if by_chance and distinct < (1 - COPIES) * draws.n - min(by_chance):
         yield (
             f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after "
             "resampling or for a discrete x: they are not independent draws"
@@ -372,22 +381,26 @@ def _in_steps(values: Array) -> bool:
 
 
 def _chance_copies(values: Array) -> float:
-    """How many of these numbers equal others because they are rounded to a few digits.
+    """How many of these numbers equal others because they are rounded, or zero.
 
-    Where all have d significant digits, those of each stretch of the sorted numbers fall into
-    cells of one unit of the last digit; n of them into C cells leave C (1 - (1 - 1 / C)^n) apart.
+    Where all have d significant digits, or d decimals, those of each stretch of the sorted numbers
+    fall into cells of one unit of the last digit; n of them into C cells leave
+    C (1 - (1 - 1 / C)^n) apart.
     """
     v = np.sort(np.abs(values[np.isfinite(values) & (values != 0)]))
-    for digits in DIGITS:
-        cell = 10.0 ** (np.floor(np.log10(v)) + 1 - digits)
-        if (np.abs(v / cell - np.rint(v / cell)) < 1e-4).all():
-            break
-    else:
-        return 0.0
+    leading = np.floor(np.log10(v))
     ends = np.append(np.arange(0, len(v), STRETCH), len(v))
-    n, first = np.diff(ends), v[ends[:-1]]
-    cells = np.maximum((v[ends[1:] - 1] - first) / cell[ends[:-1]], 1.0) + 1
-    return float((n + cells * np.expm1(n * np.log1p(-1 / cells))).sum())
+    n, most = np.diff(ends), 0.0
+    # Of significant digits, then of decimals.
+    for last in (leading + 1, np.zeros_like(v)):
+        units = (10.0 ** (last - digits) for digits in DIGITS)
+        rounded = (u for u in units if (np.abs(v / u - np.rint(v / u)) < 1e-4).all())
+        if (unit := next(rounded, None)) is not None:
+            place = np.append(0.0, np.cumsum(np.diff(v) / unit[1:]))
+            cells = np.maximum(place[ends[1:] - 1] - place[ends[:-1]], 1.0) + 1
+            copies = n + cells * np.expm1(n * np.log1p(-1 / cells))
+            most = max(most, float(copies.sum()))
+    return most + max(int((values == 0).sum()) - 1, 0)
 
 
 def _prepared(name: str, draws: Draws) -> Prepared | str:

@@ -211,10 +211,11 @@ def _start(seen: Pooled, ratios: Mapping[int, Array], t: int) -> list[_Part]:
         # What counts is the error of the ratio.
         r_1 = _residual(seen, 0, [first], first.log_size)
         sizes = [np.logaddexp.reduce([p.log_size for p in parts]) for parts in (own, both)]
-        squares = [
-            np.square(_residual(seen, t, parts, size) - r_1).sum(axis=-1)
-            for parts, size in zip((own, both), sizes, strict=True)
-        ]
+        with np.errstate(over="ignore"):
+            squares = [
+                np.square(_residual(seen, t, parts, size) - r_1).sum(axis=-1)
+                for parts, size in zip((own, both), sizes, strict=True)
+            ]
     better = squares[0] < squares[1]
     taken = [(part, better) for part in own] + [(part, ~better) for part in both]
     return [p._replace(log_size=np.where(where, p.log_size, -np.inf)) for p, where in taken]

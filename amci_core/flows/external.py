@@ -178,7 +178,7 @@ def maker_of(name: str, given: Any, y: Tensor, theta: Tensor | None) -> Maker:
         return partial(_the_same, given)
     if isinstance(given, nf.NormalizingFlow):
         return _reading(name, partial(_NormflowsAtContext, given), given, y, theta)
-    if callable(given):
+    if callable(given) and not isinstance(given, type):
         body = given.forward if isinstance(given, torch.nn.Module) else given
         try:
             inspect.signature(body).bind(y, theta)
@@ -186,9 +186,10 @@ def maker_of(name: str, given: Any, y: Tensor, theta: Tensor | None) -> Maker:
         except TypeError:
             if isinstance(given, torch.nn.Module):  # a flow of zuko's
                 return _reading(name, given, given, y, theta)
+    got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
     raise ValueError(
         f"{name}: expected a distribution, or a function of y and theta that gives one, such as "
-        f"lambda y, theta: flow(y); got {type(given).__name__}"
+        f"lambda y, theta: flow(y); got {got}"
     )
 
 

@@ -200,6 +200,9 @@ def normflows(make: Callable[..., Any]) -> Family:
             support of x follows. The context has `problem.y.dim + problem.theta.dim` columns,
             about in [-1, 1]. The global generator is seeded while it is made.
 
+    Raises:
+        ValueError: it is no function.
+
     Example:
         >>> import normflows as nf
         >>> import amci_core as amci
@@ -215,6 +218,11 @@ def normflows(make: Callable[..., Any]) -> Family:
         (0, 2)
         >>> del FAMILIES["my-spline"]
     """
+    if not callable(make) or isinstance(make, torch.nn.Module):
+        raise ValueError(
+            "make: expected a function of a problem that gives a model, such as "
+            f"lambda problem: nf.ConditionalNormalizingFlow(...), got {type(make).__name__}"
+        )
 
     def build(
         problem: Problem,

@@ -20,8 +20,16 @@ from torch.distributions import (
     Independent,
     MixtureSameFamily,
     TransformedDistribution,
+    VonMises,
 )
-from torch.distributions.constraints import Constraint, boolean, greater_than, less_than, real
+from torch.distributions.constraints import (
+    Constraint,
+    boolean,
+    greater_than,
+    interval,
+    less_than,
+    real,
+)
 from torch.distributions.transforms import Transform, _InverseTransform
 
 from amci_core.models.base import GLOBAL, Density, Problem, Variable, raised
@@ -42,6 +50,7 @@ ALIKE = 0.2
 # Cases, and draws of each, at which the sign of f is tried in the tails.
 CASES, OF_EACH = 64, 128
 LINE = (-math.inf, math.inf)
+ON_CIRCLE = interval(-math.pi, math.pi)
 # Points of cases, the shape in which f is tried.
 TRIED = (7, 3)
 
@@ -183,6 +192,11 @@ class _Model(Problem):
             theta: Any = self.sample_theta(DRAWS, generator)
             self.theta = _with_typical_range(self.theta, theta)
         if given["likelihood"] is not None:
+            if not callable(given["likelihood"]):
+                raise ValueError(
+                    "likelihood: expected a function of x that gives the distribution of y, got "
+                    f"{type(given['likelihood']).__name__}"
+                )
             with _named("likelihood"):
                 law = _Law("likelihood", given["likelihood"](self._user("prior", x)), x.shape[:-1])
             self.y = law.variable("y", "what is observed")
@@ -204,7 +218,12 @@ class _Model(Problem):
         if self.theta is not None:
             drawn: Any = self.sample_theta(TRIED[0], torch.Generator().manual_seed(1))
             theta = drawn[:, None]
-        with _named("f"):
+        shapes = f"x of shape {tuple(self._user('prior', x).shape)}"
+        if theta is None:
+            shapes += " alone, since theta= is not given"
+        else:
+            shapes += f" and theta of shape {tuple(self._user('theta', theta).shape)}"
+        with _named("f", f"; it was called with {shapes}, all points at a time"):
             value = self._values(x, theta)
         came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         if came not in (TRIED, (TRIED[0], 1)):
@@ -422,8 +441,12 @@ def _copied(value: Any, **to: Any) -> Any:
 
 def _support(law: Distribution) -> Any:
     """The support of the coordinates of a distribution."""
-    support: Any = law.support
-    # Of independent ones, and of mixtures.
+    if isinstance(law, Independent):
+        return _support(law.base_dist)
+    if isinstance(law, MixtureSameFamily):
+        return _support(law.component_distribution)
+    # Torch has the line here, and a density with a period of 2 pi on it.
+    support: Any = law.support if not isinstance(law, VonMises) else ON_CIRCLE
     while hasattr(support, "base_constraint"):
         support = support.base_constraint
     return support
@@ -443,8 +466,7 @@ def inside(law: Distribution, value: Tensor) -> Tensor:
     if isinstance(law, Independent):
         return every(inside(law.base_dist, value))
     if type(law) is not TransformedDistribution:
-        support: Any = law.support
-        return every(support.check(value))
+        return every(_support(law).check(value))
     there = torch.ones(value.shape[:axes], dtype=torch.bool, device=value.device)
     for transform in reversed(law.transforms):
         codomain: Any = transform.codomain
@@ -517,15 +539,16 @@ def _check_own_draws(name: str, log_density: Tensor) -> None:
 
 
 @contextmanager
-def _named(argument: str) -> Iterator[None]:
+def _named(argument: str, hint: str = "") -> Iterator[None]:
     """What a user's function raises, as a ValueError with the argument's name."""
     try:
         yield
     except Exception as error:
         if str(error).startswith(f"{argument}: "):
             raise
-        kind = "; x, y and theta come in float64, make your tensors so" * ("dtype" in str(error))
-        raise ValueError(f"{argument}: {raised(error)}{kind}") from error
+        if "dtype" in str(error):
+            hint = "; x, y and theta come in float64, make your tensors so"
+        raise ValueError(f"{argument}: {raised(error)}{hint}") from error
 
 
 @contextmanager

@@ -119,6 +119,24 @@ def test_a_computation_goes_on_for_those_who_stay_and_ends_with_the_last():
     run_apart(body())
 
 
+def test_who_leaves_as_parts_arrive_leaves_no_failure_behind(caplog):
+    async def body():
+        for seconds in (0.0, 0.001):
+            for parts in range(1, 40):
+                cluster = Here(size=3)
+                runner, work = Runner(cluster), Count(1000, seconds=seconds)
+                async with aclosing(runner.results(work, "a")) as goes:
+                    first = asyncio.ensure_future(anext(goes))
+                    while len(cluster.parts) < parts:
+                        await asyncio.sleep(0)
+                    first.cancel()
+                    await asyncio.wait([first])
+                await asyncio.sleep(0.01)
+
+    run_apart(body())
+    assert not caplog.records
+
+
 def test_a_browser_with_twelve_tabs_does_not_keep_another_waiting():
     async def body():
         cluster = Here()

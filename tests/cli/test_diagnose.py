@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 import amci_core as amci
 from amci_core.cli import main
+from amci_core.estimation.table import is_column
 from amci_core.tabular import MAX_ROWS, read_columns
 
 
@@ -103,6 +104,7 @@ def netcdf_of(columns):
     with h5py.File(file, "w") as whole:
         for name, column in columns.items():
             whole.create_dataset(f"posterior/{name}", data=np.reshape(column, (4, -1)))
+            whole.create_dataset(f"observed/{name}", data=np.zeros(7))
         whole["posterior/chain"] = np.arange(4)
         whole["elsewhere"] = h5py.ExternalLink("/etc/hostname", "f")
     return file.getvalue()
@@ -131,6 +133,10 @@ FILES = {
     "DRAWS.CSV": lambda columns: "\ufeff" + text_of(columns, ","),
     "draws.tsv": lambda columns: text_of(columns, "\t"),
     "german.csv": lambda columns: text_of(columns, ";", lambda v: repr(v).replace(".", ",")),
+    "notes.csv": lambda columns: text_of(columns | {"note": 0 * columns["f"]}, ";").replace(
+        ";0.0\n", ";see 1,2\n"
+    ),
+    "excel.csv": lambda columns: text_of(columns, ",").encode("utf-16"),
     "draws.csv.gz": lambda columns: gzip.compress(text_of(columns, ",").encode()),
     "true.csv": lambda columns: (
         text_of(columns, ",").replace(",1.0\n", ",TRUE\n").replace(",0.0\n", ",FALSE\n")
@@ -158,6 +164,23 @@ def test_files_of_others_are_read_as_they_come(name):
     found = amci.diagnose(read_columns(content, name=name))
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
     np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=1e-9)
+
+
+LARGE = 2**60 + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ids.csv", f"log_weight,f,x,x,id\n-1,1,1,1,{LARGE}\n-2,0,0,0,2\n"),
+        ("latin.csv", "log_weight,f,\u00e9t\u00e9\n-1,1,\u00e9\n-2,0,\u00e9\n".encode("latin-1")),
+        ("ids.parquet", packed({"log_weight": [-1.0, -2.0], "f": [1, 0], "id": [LARGE, LARGE]})),
+    ],
+)
+def test_columns_that_nobody_asks_for_are_not_read(name, content):
+    content = content.encode() if isinstance(content, str) else content
+    found = read_columns(content, name=name, wanted=is_column)
+    assert set(found) == {"log_weight", "f"}
 
 
 def test_names_of_components_may_be_views_of_strings(columns):

@@ -93,6 +93,17 @@ def test_a_batch_of_cases_has_a_covariance_each(made):
     assert found.ratio(1, 0).interval()[0].shape == (2,)
 
 
+def test_a_ratio_whose_denominator_may_be_zero_has_no_error(made):
+    found = amci.estimate_several(*made, y=0.02, draws=400)
+    assert np.isnan(found.ratio(1, 0).standard_error)
+    assert str(found.ratio(1, 0)).endswith("its denominator may be zero")
+    assert np.isfinite(found.ratio(0, 1).standard_error)
+    assert "95 % interval" in str(found.difference(1, 0))
+    for i, j in ((0, 3), (-1, 0), ("x", 0)):
+        with pytest.raises(ValueError, match=r"^mean: expected a whole number from 0 to 2"):
+            found.ratio(i, j)
+
+
 def test_what_does_not_fit_is_refused_in_a_sentence(made):
     problems, proposals = made
     with pytest.raises(ValueError, match=r"^proposals: expected those of each of 3 problems"):

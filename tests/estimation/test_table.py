@@ -221,6 +221,23 @@ def test_few_digits_are_no_copies(digits):
     assert "are copies of others" in copied.verdict.text
 
 
+@pytest.mark.parametrize("digits", [2, 3, 4])
+@pytest.mark.parametrize("f", [np.exp, lambda x: x > 1], ids=["payoff", "indicator"])
+def test_few_decimals_and_weights_of_few_digits_are_no_copies(f, digits):
+    x = np.random.default_rng(0).normal(0.0, 1.2, 2000)
+    log_joint, log_q = norm.logpdf(x), norm.logpdf(x, 0.0, 1.2)
+    tables = {
+        "decimals": {"log_joint": log_joint.round(digits), "log_q": log_q.round(digits)},
+        "a weight": {"log_weight": rounded(log_joint - log_q, digits + 1)},
+    }
+    again = np.random.default_rng(1).integers(0, 2000, 2000)
+    for densities in tables.values():
+        table = densities | {"f": rounded(f(x), 3)}
+        assert amci.diagnose(table).verdict.level == "reliable"
+        copied = amci.diagnose({name: column[again] for name, column in table.items()})
+        assert "are copies of others" in copied.verdict.text or digits == 2
+
+
 @pytest.mark.parametrize("kind", ["float32", "six digits", "whole nats"])
 def test_densities_in_steps_of_a_nat_are_not_believed(kind):
     table = importance_table(1.2)

@@ -228,6 +228,7 @@ WRONG = {
         3.0,
         "expected a distribution, or a function of y and theta .* lambda y, theta: flow",
     ),
+    "a class": (Normal, "got the class Normal"),
     "a function of y alone": (lambda y: Normal(y, 1.0), "such as lambda y, theta: flow"),
     "another context": (nf_model(5, context=3), "context is y and theta side by side, 10 numb"),
     "no distribution": (lambda y, theta: 3.0, "expected a distribution with sample and log_prob"),

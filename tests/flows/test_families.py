@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import amci_core as amci
-from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows import FAMILIES, Trainable, families
 
 TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
@@ -300,3 +300,8 @@ def test_the_end_of_the_unit_interval_is_no_point_on_the_bound(name, sign, preci
     x, _ = proposal(y, theta).forward(torch.ones(1, 1, dtype=precision))
     assert (sign * (x - theta) > 0).all()
     assert torch.allclose(x, theta, atol=1e-5)
+
+
+def test_a_model_in_the_place_of_a_function_that_makes_one_is_refused():
+    with pytest.raises(ValueError, match=r"^make: expected a function .*, got Linear$"):
+        families.normflows(torch.nn.Linear(2, 2))

@@ -31,6 +31,7 @@ from torch.distributions import (
     Poisson,
     TransformedDistribution,
     Uniform,
+    VonMises,
 )
 from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import AffineTransform, ExpTransform
@@ -100,6 +101,8 @@ MIXTURE = MixtureSameFamily(
     Categorical(torch.tensor([0.3, 0.7])),
     Normal(torch.tensor([-2.0, 1.0]), torch.tensor([1.0, 0.5])),
 )
+# Pi in single precision.
+CIRCLE = float(torch.tensor(math.pi))
 SHIFTED = TransformedDistribution(Exponential(2.0), AffineTransform(1.0, 3.0))
 NEGATIVE = TransformedDistribution(LogNormal(0.0, 1.0), AffineTransform(0.0, -2.0))
 LOGARITHM = TransformedDistribution(Gamma(2.0, 1.0), ExpTransform().inv)
@@ -116,6 +119,7 @@ PRIORS = {
     "shifted": (SHIFTED, stats.expon(1, 1.5), (1.0, INF)),
     "negative": (NEGATIVE, None, (-INF, 0.0)),
     "logarithm": (LOGARITHM, stats.loggamma(2), (-INF, INF)),
+    "von Mises": (VonMises(0.0, 2.0), stats.vonmises(2.0), (-CIRCLE, CIRCLE)),
 }
 
 
@@ -361,13 +365,22 @@ class Broken(Normal):
             {"likelihood": lambda x: Dirichlet(x.exp()[..., None] + torch.ones(3).double())},
             "likelihood: .* simplex take all coordinates but the last",
         ),
+        ({"likelihood": Normal(0.0, 1.0)}, "likelihood: expected a function of x .*, got Normal"),
         ({"likelihood": lambda x: x}, "likelihood: expected a torch.distributions object"),
         (
             {"likelihood": lambda x: Normal(0.0, 1.0)},
             r"likelihood: expected batch shape \(10000,\)",
         ),
         ({"likelihood": lambda x: Normal(x, x)}, "likelihood: raised ValueError: Expected param"),
-        ({"f": lambda x: x}, "f: raised TypeError: .* takes 1 positional argument but 2 were"),
+        (
+            {"f": lambda x: x},
+            r"f: raised TypeError: .*; it was called with x of shape \(7, 3\) and theta of shape",
+        ),
+        (
+            {"theta": None},
+            r"f: raised TypeError: .* argument: 'theta'; it was called with x of shape \(7, 3\) "
+            "alone, since theta= is not given",
+        ),
         (
             {"f": lambda x, theta: x.sum()},
             r"f: .* shape \(7, 3\) at x of shape \(7, 3\),.*got \(\)",

@@ -303,6 +303,8 @@ class _SharedTask:
         self.news = asyncio.Event()
 
     def _call(self, *given: Any) -> Any:
+        if not self.browsers:  # the last one has just left
+            raise asyncio.CancelledError
         return self._runner.call(self.browsers[0], *given)
 
     async def _run(self) -> None:

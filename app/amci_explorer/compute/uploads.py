@@ -32,6 +32,7 @@ import torch
 from scipy.stats import expon, norm
 
 import amci_core as amci
+from amci_core.estimation.table import is_column
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import NAMES
 from amci_core.io import plain
@@ -77,9 +78,11 @@ def read_draws(name: str, content: bytes, f: str) -> TableResult:
         ValueError: see `amci_core.tabular.read_columns` and `amci_core.diagnose`.
     """
     with limited(MEMORY):
-        columns = read_columns(content, name=name, max_bytes=MAX_BYTES)
+        columns = read_columns(
+            content, name=name, max_bytes=MAX_BYTES, wanted=lambda column: is_column(column, f)
+        )
         found = plain(amci.diagnose(columns, f=f).as_dict())
-        return TableResult(name, found, float(np.ptp(columns[f])) or math.inf)
+        return TableResult(name, found, float(np.ptp(columns[f].astype(float))) or math.inf)
 
 
 def read_proposals(name: str, content: bytes) -> Proposals:

@@ -167,7 +167,8 @@ class CaseControls:
         options = {str(size): name for size, name in sorted(sizes.items())}
         buttons = choice(label, options, value=state.original)
         buttons.param.watch(callback(choose), "value")
-        return [column(HTML(f"<p aria-hidden='true'>{label}</p>", CAPTION), buttons)]
+        caption = HTML(f"<p aria-hidden='true'>{label}</p>", CAPTION)
+        return [column(caption, buttons, margin=(4, 0, 8, 0))]
 
     def _handles(self, name: str, variable: Variable) -> list[Any]:
         labels = variable_labels(self._problem, variable)
