@@ -479,6 +479,11 @@ class Problem(ABC):
         high = self.f_range[1]
         return high if self.nonnegative and math.isfinite(high) else None
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{v.name} of {v.dim}" for v in (self.x, self.y, self.theta) if v)
+        signs = "f >= 0" if self.nonnegative else "f of both signs"
+        return f"{self.name}: {sizes}; {signs}; mu {'' if self.knows_truth else 'not '}known"
+
     @property
     def knows_truth(self) -> bool:
         """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""

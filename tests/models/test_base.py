@@ -125,3 +125,9 @@ def test_by_default_training_draws_come_from_the_model_and_carry_f():
     x, theta, log_r = Problem.sample_training(problem, 1000, torch.Generator().manual_seed(0))
     assert torch.equal(log_r.exp(), problem.f(x, theta))
     assert 0 < log_r.exp().mean() < 1
+
+
+def test_a_problem_prints_what_it_is():
+    assert repr(amci.problem("tail-5d")) == "tail-5d: x of 5, y of 5, theta of 5; f >= 0; mu known"
+    assert str(amci.problem("gain-loss")).endswith("f of both signs; mu known")
+    assert "y of" not in repr(amci.problem("peak"))
