@@ -162,9 +162,11 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     card = proposals.card if isinstance(proposals, Proposals) else {}
     record = dict(card.get("configuration", {}))
     built = record.get("proposals", {})
-    if not built.keys() >= {*getattr(proposals, "by_name", ("q1_plus",))}:
+    lacking = [n for n in getattr(proposals, "by_name", ("q1_plus",)) if n not in built]
+    if lacking:
         raise ValueError(
-            f"proposals: expected the result of learn or load_proposals, got {proposals!r:.60}"
+            "proposals: expected the result of learn or load_proposals; there is no record of how "
+            f"{', '.join(lacking)} was built: save it with what it comes from"
         )
     flows = proposals.by_name
     place = Path(folder)
