@@ -88,12 +88,13 @@ class TableCard(Card):
     def take_file(self, name: str, content: bytes) -> None:
         """Has a worker diagnose a file."""
         self.upload.message.say()
-        self.results.call(self.show, read_draws, name, content, self.f.value.strip() or "f")
+        f = self.f.value.strip() or "f"
+        self.results.call(partial(self.show, name), read_draws, name, content, f)
 
-    def show(self, found: TableResult | Exception) -> None:
-        """Shows what a file holds, or what is wrong with it."""
+    def show(self, name: str, found: TableResult | Exception) -> None:
+        """Shows what the file of that name holds, or what is wrong with it."""
         if isinstance(found, Exception):
-            self.upload.message.say(str(found) or type(found).__name__)
+            self.upload.message.say(f"{name}: {str(found) or type(found).__name__}")
             return
         asked = SimpleNamespace(what="table", link={"table": found.name})
         result = self.results.all[self.name] = Result(asked, found, 0.0, complete=True)
