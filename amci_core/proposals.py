@@ -165,8 +165,8 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     lacking = [n for n in getattr(proposals, "by_name", ("q1_plus",)) if n not in built]
     if lacking:
         raise ValueError(
-            "proposals: expected the result of learn or load_proposals; there is no record of how "
-            f"{', '.join(lacking)} was built: save it with what it comes from"
+            "proposals: expected the result of learn or load_proposals, got "
+            f"{type(proposals).__name__} without a record of how {', '.join(lacking)} was built"
         )
     flows = proposals.by_name
     place = Path(folder)
