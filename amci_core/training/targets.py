@@ -47,6 +47,10 @@ def markov_chain(
     for tail-1d and 50 for tail-5d, but thinning that far costs more than it gives. The chain is
     seeded from the generator, and begins anew for every set of draws.
 
+    Warning:
+        In tail-10d and tail-20d, whose states have 20 and 40 coordinates, walkers stay about where
+        they start, and moments are those of the few importance draws that they start from.
+
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, section "Efficient
         training".

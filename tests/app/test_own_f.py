@@ -134,7 +134,13 @@ def test_results_of_different_f_are_different_work(state):
     assert about_reference(own.settings, asked[0].settings).startswith("A is a case of another f")
 
 
-@pytest.mark.parametrize("name", amci.problems())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("tail-10d", "tail-20d") else ())
+        for name in amci.problems()
+    ],
+)
 def test_examples_fit_and_every_computation_is_at_work(name):
     original = amci.problem(name)
     state = State(name)

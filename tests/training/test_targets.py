@@ -36,7 +36,11 @@ def weighted_mean(values, log_r):
     return mean, (weight * (values - mean)).square().sum(0).sqrt()
 
 
-@pytest.mark.parametrize("name", problems())
+# In more dimensions neither has draws enough.
+FEW_DIMENSIONS = [name for name in problems() if problem(name).x.dim <= 5]
+
+
+@pytest.mark.parametrize("name", FEW_DIMENSIONS)
 def test_the_chain_and_importance_draws_have_the_same_moments(name):
     chosen = problem(name)
     x, theta, log_r = markov_chain(chosen, N, seeded())
