@@ -439,14 +439,15 @@ def _copied(value: Any, **to: Any) -> Any:
     return made
 
 
+def _declared(law: Distribution) -> Any:
+    """The support that a distribution has, not where torch has its density repeat itself."""
+    return ON_CIRCLE if isinstance(law, VonMises) else law.support
+
+
 def _support(law: Distribution) -> Any:
     """The support of the coordinates of a distribution."""
-    if isinstance(law, Independent):
-        return _support(law.base_dist)
-    if isinstance(law, MixtureSameFamily):
-        return _support(law.component_distribution)
-    # Torch has the line here, and a density with a period of 2 pi on it.
-    support: Any = law.support if not isinstance(law, VonMises) else ON_CIRCLE
+    support = _declared(law)
+    # Of independent ones, and of mixtures.
     while hasattr(support, "base_constraint"):
         support = support.base_constraint
     return support
@@ -465,8 +466,11 @@ def inside(law: Distribution, value: Tensor) -> Tensor:
 
     if isinstance(law, Independent):
         return every(inside(law.base_dist, value))
+    if isinstance(law, MixtureSameFamily):
+        apart = value.unsqueeze(-1 - len(law.event_shape))
+        return inside(law.component_distribution, apart).any(-1)
     if type(law) is not TransformedDistribution:
-        return every(_support(law).check(value))
+        return every(_declared(law).check(value))
     there = torch.ones(value.shape[:axes], dtype=torch.bool, device=value.device)
     for transform in reversed(law.transforms):
         codomain: Any = transform.codomain

@@ -144,6 +144,29 @@ def test_any_density_of_torch_is_a_prior(name):
         assert float(problem.truth()) == pytest.approx(known.sf(MIDDLE[name]), abs=2e-6)
 
 
+@pytest.mark.parametrize(
+    ("components", "within", "between"),
+    [
+        (Uniform(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 3.0])), 0.5, 1.5),
+        (
+            Independent(
+                Uniform(torch.tensor([[0.0], [2.0]]), 1.0 + torch.tensor([[0.0], [2.0]])), 1
+            ),
+            0.5,
+            1.5,
+        ),
+        (VonMises(torch.tensor([0.0, 2.0]), 1.0), 0.5, 4.0),
+    ],
+    ids=["numbers", "vectors", "angles"],
+)
+def test_a_mixture_is_where_any_of_its_components_is(components, within, between):
+    mixture = MixtureSameFamily(Categorical(torch.tensor([0.3, 0.7])), components)
+    problem = amci.model(prior=mixture, f="x1 > 0.6")
+    log_p = problem.log_prior(torch.tensor([[within], [between]], dtype=torch.float64))
+    assert log_p[0].isfinite()
+    assert log_p[1] == -INF
+
+
 def test_independent_ones_side_by_side_have_their_own_supports():
     problem = amci.model(
         prior=[
