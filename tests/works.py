@@ -11,7 +11,7 @@ class Count:
     """Numbers of parts, as a list; `seconds` for each part.
 
     `fails` and `kills` are the part at which it raises or ends its process; with a path in `once`
-    only the first time. The first part takes `begins` seconds more.
+    only the first time.
     """
 
     parts: int
@@ -21,16 +21,11 @@ class Count:
     once: str = ""
     busy: bool = False
     name: str = ""
-    begins: float = 0.0
-
-    def less(self, share):
-        return f"ask for {int(share * self.parts)} parts"
 
     def part(self, number):
         if self.busy:
             started = time.process_time()
-            wanted = self.seconds + (self.begins if number == 0 else 0)
-            while time.process_time() < started + wanted:
+            while time.process_time() < started + self.seconds:
                 pass
         time.sleep(self.seconds)
         if number == self.fails:

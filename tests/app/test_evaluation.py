@@ -195,7 +195,6 @@ def test_a_live_evaluation_asks_for_runs_and_cases():
     choice = replace(State("tail-1d").settings, runs=10)
     asked = Request("evaluation", choice, (("cases", 7),))
     assert asked.link["cases"] == "7"
-    assert "runs or fewer" in asked.less(0.5)
 
 
 def test_figures_can_be_taken_home():

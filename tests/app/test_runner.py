@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -173,7 +172,7 @@ def test_workers_are_given_one_part_each():
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_results_do_not_depend_on_the_number_of_workers(size):
-    request = Request("error_curves", replace(State("tail-1d").settings, runs=300, draws=16))
+    request = Request("error_curves", replace(State("tail-1d").settings, runs=60, draws=16))
     expected = repr(request.result([request.part(i)[1] for i in range(request.part(0)[0])]))
 
     class Quick(Here):
@@ -185,23 +184,25 @@ def test_results_do_not_depend_on_the_number_of_workers(size):
     assert repr(found[-1].value) == expected
 
 
-def test_what_takes_too_long_is_refused_with_what_to_ask_for():
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_takes_too_long_ends_with_what_there_is(size):
     async def body():
-        cluster = Here()
-        runner = Runner(cluster, budget=0.2)
-        with pytest.raises(ValueError, match="the limit here is 0 s") as refused:
-            await all_of(runner, Count(100, seconds=0.01, busy=True))
-        # 20 parts fit. A few were tried.
-        assert 10 <= int(re.search(r"ask for (\d+) parts", str(refused.value))[1]) <= 20
-        assert len(cluster.parts) < 20
-        assert (await all_of(runner, Count(10, seconds=0.01, busy=True)))[-1].complete
+        cluster = Here(size)
+        runner, work = Runner(cluster, budget=2), Count(500, seconds=0.01, busy=True)
+        *growing, last = await all_of(runner, work)
+        # 200 parts fit, and on a busy machine fewer.
+        assert 20 <= len(last.value) <= 200 + size
+        assert last.value == list(range(len(cluster.parts)))
+        assert last.complete
+        assert last.stopped == "the limit here is 2 s of computing"
+        assert not any(each.complete or each.stopped for each in growing)
+        # It is kept: who asks again gets no more.
+        assert await all_of(runner, work) == [last]
+        whole = (await all_of(runner, Count(10, seconds=0.01, busy=True)))[-1]
+        assert whole.complete
+        assert not whole.stopped
 
     run_apart(body())
-
-
-def test_what_a_process_takes_to_begin_is_not_foretold_of_every_part():
-    work = Count(5, seconds=0.01, busy=True, begins=0.5)
-    assert run_apart(all_of(Runner(Here(), budget=1), work))[-1].complete
 
 
 def test_a_failure_reaches_all_who_wait_and_is_not_kept():

@@ -49,12 +49,6 @@ class Request:
         case = ", ".join(f"{name} = {value}" for name, value in self.link.items())
         return f"{self.what} ({case})"
 
-    def less(self, share: float) -> str:
-        """What to choose instead, so that it costs that share or less."""
-        if self.what not in ("error_curves", "reuse", "evaluation"):
-            return "choose other proposals"
-        return f"choose {max(int(0.9 * share * self.settings.runs), 4):,} runs or fewer"
-
     def __reduce__(self) -> Any:
         sent = session_proposals.parcel(self.settings.problem, self.settings.variant)
         return _received, (self.what, self.settings, self.options, sent)

@@ -192,12 +192,14 @@ class Result:
         value: The answer so far.
         seconds: Since the computation began, in whichever session.
         complete: Whether it is final.
+        stopped: Why it is final before it is whole, in words; empty for a whole one.
     """
 
     asked: Any
     value: Any
     seconds: float
     complete: bool = False
+    stopped: str = ""
 
 
 class Runner:
@@ -205,11 +207,11 @@ class Runner:
 
     A request is hashable; equal ones are computed once. A worker calls its `part(number)`, which
     returns the number of parts and the part of that number, and its `result(parts)` of the first
-    parts. `less(share)` says what to ask for instead, so that it costs that share or less.
+    parts.
 
     Arguments:
         cluster: The workers.
-        budget: Seconds of computing that one request may take.
+        budget: Seconds of computing after which a request gets no further parts.
     """
 
     def __init__(self, cluster: Cluster, *, budget: float = DEFAULT_SECONDS) -> None:
@@ -226,7 +228,6 @@ class Runner:
         Whoever stops iterating waits no longer; a computation that nobody waits for is cancelled.
 
         Raises:
-            ValueError: the request takes too long; the message says what to change.
             Unreachable: there is no connection to the workers. It can be asked again.
             Exception: whatever the computation raises.
         """
@@ -286,8 +287,8 @@ class _SharedTask:
         self.error: Exception | None = None
         self.news = asyncio.Event()
         self._parts: dict[int, bytes] = {}
-        self._seconds: list[float] = []
-        self._count, self._merged, self._began = 1, 0, 0.0
+        self._count, self._merged = 1, 0
+        self._began, self._seconds = 0.0, 0.0
         # In a context of its own: else it would keep the page that asked first.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
@@ -315,6 +316,8 @@ class _SharedTask:
             async def one_by_one() -> None:
                 for number in numbers:
                     await self._part(number)
+                    if self._seconds > self._runner.budget:
+                        break
 
             async with asyncio.TaskGroup() as group:
                 merging = group.create_task(self._merge_in_turns())
@@ -322,7 +325,7 @@ class _SharedTask:
                 computing = [group.create_task(one_by_one()) for _ in range(several)]
                 await asyncio.gather(*computing)
                 merging.cancel()
-            await self._merge()
+            await self._merge(last=True)
         except Exception as error:
             first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
             if not isinstance(first, Unreachable | ValueError):
@@ -332,20 +335,10 @@ class _SharedTask:
         self._tell()
 
     async def _part(self, number: int) -> None:
-        """Has a part computed, and foretells what all of them cost."""
         seconds, self._count, part = await self._call(timed_part, self.request, number)
         self._began = self._began or time.monotonic() - seconds
         self._parts[number] = part
-        self._seconds.append(seconds)
-        # The first part of a worker is longer than others: it also begins the computation.
-        if self._count > 1 and len(self._seconds) > self._runner.cluster.size:
-            cost = max(min(self._seconds) * self._count, sum(self._seconds))
-            budget = self._runner.budget
-            if cost > budget:
-                raise ValueError(
-                    f"it would take about {cost:,.0f} s of computing, and the limit here is "
-                    f"{budget:,.0f} s: {self.request.less(budget / cost)}"
-                )
+        self._seconds += seconds
 
     async def _merge_in_turns(self) -> None:
         while True:
@@ -354,16 +347,19 @@ class _SharedTask:
             took = time.monotonic() - started
             await asyncio.sleep(max(SECONDS_BETWEEN_RESULTS, REST * took))
 
-    async def _merge(self) -> None:
+    async def _merge(self, *, last: bool = False) -> None:
         """Has the result made of the first parts, in their order."""
         parts: list[bytes] = []
         while len(parts) in self._parts:
             parts.append(self._parts[len(parts)])
-        if len(parts) > self._merged:
+        whole = len(parts) == self._count
+        if len(parts) > self._merged or (last and not whole):
             value = await self._call(merged, self.request, parts)
             self._merged = len(parts)
             seconds = time.monotonic() - self._began
-            self.newest = Result(self.request, value, seconds, len(parts) == self._count)
+            limit = f"the limit here is {self._runner.budget:,.0f} s of computing"
+            stopped = limit if last and not whole else ""
+            self.newest = Result(self.request, value, seconds, last or whole, stopped)
             self._tell()
 
 

@@ -201,6 +201,8 @@ class Card:
         if self.unit and not words and found and not is_other:
             done, of = self.progress(found.value)
             share, words = done / of, f"{done:,} {self.unit} in {found.seconds:.1f} s"
+            if found.stopped:
+                words = f"{done:,} of {of:,} {self.unit}: {found.stopped}"
             if not found.complete:
                 words = f"{done:,} of {of:,} {self.unit}"
                 # A few, among them those that start the workers, foretell nothing.
