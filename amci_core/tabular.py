@@ -154,8 +154,17 @@ def _netcdf(content: bytes, wanted: Wanted) -> Columns:
                 if data.external is None and not data.is_virtual and data.dtype.kind in "fiub":
                     _check_rows(data.shape[0] * (data.shape[1] if data.ndim > 1 else 1))
                     _check_unpacked(data.nbytes, content)
-                    found.setdefault(data.name.rpartition("/")[2], np.asarray(data))
+                    found.setdefault(data.name.rpartition("/")[2], _unpacked(data))
     return iter(found.items())
+
+
+def _unpacked(data: Any) -> NDArray[Any]:
+    """The values of a variable of netCDF, which may be stored scaled (CF conventions, 8.1)."""
+    values, about = np.asarray(data), data.attrs
+    if not {"scale_factor", "add_offset"} & {*about}:
+        return values
+    scaled = values * about.get("scale_factor", 1.0) + about.get("add_offset", 0.0)
+    return np.where(values == about.get("_FillValue", np.nan), np.nan, scaled)
 
 
 def _members(h5py: Any, group: Any, kind: Any, wanted: Wanted = lambda _: True) -> Iterator[Any]:

@@ -166,6 +166,17 @@ def test_files_of_others_are_read_as_they_come(name):
     np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=1e-9)
 
 
+def test_values_that_netcdf_stores_scaled_are_unpacked():
+    file = io.BytesIO()
+    with h5py.File(file, "w") as whole:
+        stored = whole.create_dataset("posterior/f", data=np.array([1, 5, -1], dtype="i2"))
+        stored.attrs.update({"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": np.int16(-1)})
+        whole["posterior/x"] = [1.0, 2.0, 3.0]
+    found = read_columns(file.getvalue(), name="draws.nc")
+    np.testing.assert_array_equal(found["f"], [10.5, 12.5, np.nan])
+    np.testing.assert_array_equal(found["x"], [1.0, 2.0, 3.0])
+
+
 LARGE = 2**60 + 1
 
 

@@ -109,7 +109,10 @@ class Results:
             each.clear()
 
     def call(self, then: Callable[[Any], None], function: Callable[..., Any], *given: Any) -> None:
-        """Has a worker call a function, and the page what it returns, or the error."""
+        """Has a worker call a function, and the page what it returns, or the error.
+
+        Of calls of one function the last one alone is answered.
+        """
 
         async def wait() -> None:
             try:
@@ -118,7 +121,10 @@ class Results:
                 found = error
             await on_page(self._document, partial(then, found))
 
-        self._tasks["call"] = asyncio.get_running_loop().create_task(wait())
+        before = self._tasks.get(function.__name__)
+        if before is not None:
+            before.cancel()
+        self._tasks[function.__name__] = asyncio.get_running_loop().create_task(wait())
 
     def _start(self, card: Any, asked: Request) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._follow(card, asked))
