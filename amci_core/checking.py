@@ -26,7 +26,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -363,11 +364,30 @@ def _check_samplers(problem: Problem, notes: _Notes) -> None:
     numbers = 3 * max(problem.x.dim, problem.y.dim if problem.y else 0)
     notes.draws = affordable(numbers, values, SHARE * notes.seconds)
     notes.compare("sample_prior", "log_prior", prior(notes.draws), problem.log_prior)
+    u = _uniform(2, notes.draws // 2, problem)
+    evenly = problem.prior_from_uniform(u)
+    if _has_shape(evenly, u, "prior_from_uniform", notes):
+        x = evenly.flatten(0, 1)
+        notes.compare("prior_from_uniform", "log_prior", x, problem.log_prior)
     if problem.y is not None:
         _check_likelihood(problem, notes, prior)
     for side in [problem] if problem.nonnegative else [problem, problem.with_negated_f()]:
         if side.has_defensive:
             _check_defensive(side, notes)
+
+
+def _uniform(cases: int, n: int, problem: Problem) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    u = torch.rand(cases, n, problem.x.dim, dtype=torch.float64, generator=generator)
+    return 1 - u
+
+
+def _has_shape(x: Tensor | None, u: Tensor, method: str, notes: _Notes) -> TypeGuard[Tensor]:
+    """Whether there are points for uniform ones, of their shape."""
+    if x is not None and x.shape != u.shape:
+        shapes = f"{tuple(u.shape)} for uniform points of this shape, got {tuple(x.shape)}"
+        notes.error(method, f"expected shape {shapes}")
+    return x is not None and x.shape == u.shape
 
 
 def _check_likelihood(
@@ -424,10 +444,15 @@ def _check_defensive(problem: Problem, notes: _Notes) -> None:
         text = "its log densities differ from log_defensive, or are not finite"
         notes.error("sample_defensive", text)
         return
-    for i in range(len(y)):
+    drawn = {"sample_defensive": x}
+    u = _uniform(len(y), notes.draws, problem)
+    evenly = problem.defensive_from_uniform(y, theta, u)
+    if _has_shape(evenly, u, "defensive_from_uniform", notes):
+        drawn["defensive_from_uniform"] = evenly
+    for i, (sampler, points) in product(range(len(y)), drawn.items()):
         case = y[i], None if theta is None else theta[i]
         density = partial(lambda case, x: problem.log_defensive(x, *case), case)
-        notes.compare("sample_defensive", "log_defensive", x[i], density)
+        notes.compare(sampler, "log_defensive", points[i], density)
 
 
 def contradiction(

@@ -352,12 +352,12 @@ class EightSchools(Published):
         return self._carried(torch.rand(n, 1, generator=generator), z)
 
     def prior_from_uniform(self, u: Tensor) -> Tensor:
-        return self._carried(u[:, :1], torch.special.ndtri(u[:, 1:]))
+        return self._carried(u[..., :1], torch.special.ndtri(u[..., 1:]))
 
     @staticmethod
     def _carried(u: Tensor, z: Tensor) -> Tensor:
         log_tau = (5 * (math.pi / 2 * u.clamp(1e-6, 1 - 1e-6)).tan()).log()
-        return torch.cat([5 * z[:, :1], log_tau, z[:, 1:]], -1)
+        return torch.cat([5 * z[..., :1], log_tau, z[..., 1:]], -1)
 
     def _effects(self, x: Tensor) -> Tensor:
         return x[..., :1] + x[..., 1:2].exp() * x[..., 2:]

@@ -264,6 +264,18 @@ MISTAKES = {
         changed(sample_defensive=twice),
         ("error", "sample_defensive", "do not follow log_defensive"),
     ),
+    "Sobol points of the prior that lose cases": (
+        changed(prior_from_uniform=lambda s, u: torch.special.ndtri(u[:, :1])),
+        ("error", "prior_from_uniform", r"expected shape \(2, "),
+    ),
+    "Sobol points of another prior": (
+        changed(prior_from_uniform=lambda s, u: 1.1 * torch.special.ndtri(u)),
+        ("error", "prior_from_uniform", "do not follow log_prior"),
+    ),
+    "Sobol points of another reference": (
+        changed(defensive_from_uniform=lambda s, y, t, u: torch.special.ndtri(u)),
+        ("error", "defensive_from_uniform", "do not follow log_defensive"),
+    ),
     "a reference whose density is another": (
         changed(sample_defensive=off),
         ("error", "sample_defensive", "its log densities differ from log_defensive"),

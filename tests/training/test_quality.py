@@ -149,6 +149,11 @@ def test_the_check_sets_what_verdicts_ask_near_its_cases():
     # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
     assert e.evidence.needed.tolist() == [2, 28, 28, 28]
     assert e.evidence.defensive.tolist() == [0, 10, 10, 3]
+    # Without the bad case the check answers whether the draws could know.
+    good = {"configuration": {"verdict": {"draws": 1000, "cases": cases[:2]}}}
+    e = amci.estimate(PROBLEM, replace(ORACLE, card=good), [[1.0]] * 2, theta[:2], draws=500)
+    assert e.evidence.needed.tolist() == [2, 28]
+    assert e.evidence.defensive.tolist() == [0, 0]
     # It does not speak for one of the proposals alone.
     alone = amci.estimate(PROBLEM, replace(ORACLE, card=card), 1.0, 1.1, estimator="snis-q2")
     assert alone.evidence.needed == 28
