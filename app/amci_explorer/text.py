@@ -1,4 +1,4 @@
-r"""Numbers for reading."""
+r"""Numbers and names for reading."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ __all__ = [
     "in_symbols",
     "number",
     "percent",
+    "slug",
     "subscript",
     "terms",
 ]
@@ -30,6 +31,11 @@ def number(value: float, digits: int = 3) -> str:
         return (f"{float(text):,.0f}" if "e" in text else text).replace("-", "−")
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     return f"{mantissa.replace('-', '−')} × 10{str(int(exponent)).translate(RAISED)}"
+
+
+def slug(heading: str) -> str:
+    """A heading as the end of an address, as GitHub and MkDocs write it."""
+    return re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-")
 
 
 def doubt(standard_error: float, width: float = math.inf, *, judged: bool = True) -> str:

@@ -33,6 +33,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.web import OutputTransform, RequestHandler
 
 from amci_explorer.server import compat
+from amci_explorer.server.documentation import Documentation
 from amci_explorer.server.files import ROUTES
 from amci_explorer.server.messages import LONGEST_MESSAGE, Bounded
 from amci_explorer.server.records import Short
@@ -63,7 +64,7 @@ BUILDING = asyncio.Lock()
 _TURNS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
-class Refusal(RequestHandler):
+class Line(RequestHandler):
     """Answers with a status and one line of text, whatever the method is."""
 
     def initialize(self, status: int, why: str, wait: float = 0.0) -> None:
@@ -149,9 +150,15 @@ def _find_handler(
 ) -> Any:
     connection: Any = request.connection
     connection.set_max_body_size(LONGEST_MESSAGE)
-    refusal = _refusal(application, request)
-    if refusal:
-        return application.get_handler_delegate(request, Refusal, refusal)
+    path = request.path.removeprefix(application.prefix)
+    # What a proxy or a container asks, by whatever name.
+    alive = {"status": 200, "why": "ok"} if path == "/health" else None
+    answer = alive or _refusal(application, request)
+    if answer:
+        return application.get_handler_delegate(request, Line, answer)
+    if path.startswith("/docs/"):
+        name = {"name": path.removeprefix("/docs/")}
+        return application.get_handler_delegate(request, Documentation, name)
     return theirs(application, request, **options)
 
 

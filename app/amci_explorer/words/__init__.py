@@ -8,8 +8,14 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from amci_explorer.text import slug
+
 _TABLE = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
 # The titles of the cards behind tabs, by their names in links.
-CARDS: Mapping[str, str] = _TABLE.pop("cards")
-# How to read pictures and cards, by name.
-HELP: Mapping[str, str] = _TABLE
+CARDS: Mapping[str, str] = _TABLE["cards"]
+# How to read pictures and cards, by name, with a link to the page of the documentation.
+HELP: Mapping[str, str] = {
+    name: f'{each["text"]} <a href="docs/dashboard.md#{slug(each["section"])}" target="_blank">'
+    f'{each["section"]}, in full</a> · <a href="docs/glossary.md" target="_blank">Glossary</a>'
+    for name, each in _TABLE["help"].items()
+}
