@@ -142,6 +142,10 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         problem: The problem.
         seconds: The time to aim at; a slow problem is checked with fewer draws.
 
+    Returns:
+        `Checked`: `errors` and `warnings`, each a sentence with the method's name, and
+        what was `not_judged`; `refuse()` raises the errors.
+
     Raises:
         ValueError: it is no problem.
 

@@ -72,6 +72,10 @@ def load_proposals(
         folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
             with the package.
 
+    Returns:
+        `Proposals`: `q1_plus`, `q1_minus`, `q2` and `q1_complement`, None where there is
+        none, and the model card as `card`.
+
     Raises:
         ValueError: no such problem or variant; the folder holds another variant; or a stored file
             is missing, damaged or made for another problem (the message names the file).
@@ -117,6 +121,9 @@ def available_variants(name: str) -> tuple[str, ...]:
 def load_history(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[HistoryEntry, ...]:
     """The checkpoints of a training: proposals at a few moments along it, the last one trained.
 
+    Returns:
+        The checkpoints as `HistoryEntry`, oldest first; empty if there are none.
+
     Raises:
         ValueError: see `load_proposals`.
 
@@ -148,6 +155,9 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
         folder: Where to; made if it is missing.
         proposals: The result of `amci_core.training.learn` or `load_proposals`.
         replace: Whether to replace those that the folder holds.
+
+    Returns:
+        The folder.
 
     Raises:
         ValueError: the folder holds proposals already, and `replace` is False; or there is no

@@ -122,6 +122,10 @@ def reference_value(
         workers: Number of processes that share the cases; None: this process.
         dask: Address of a Dask scheduler, whose workers share the cases. The values are the same.
 
+    Returns:
+        `ReferenceValue`: `value` and `standard_error` (*), in units of f; NaN with the
+        reason in `failures` if a case could not be computed.
+
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or a single case
             failed: p(x, y) or f is zero at all points, the two pilots of a term share no mass, it

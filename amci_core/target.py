@@ -74,6 +74,9 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
             prior, the defensive density and a known q2 at cases of any y and theta;
             else f is split into its signs, and needs a q1_minus.
 
+    Returns:
+        The problem: p(x, y), y and theta of the original, the expression as f.
+
     Raises:
         ValueError: the expression is not one (`ExpressionError`, with the column), or f is not
             finite, or negative though it should not be, at draws of the prior.
@@ -108,6 +111,9 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     Arguments:
         problem: The problem.
         proposals: Proposals for the problem that it comes from.
+
+    Returns:
+        `Proposals`, q2 in the place of every q1.
 
     Raises:
         ValueError: the proposals are for another problem.

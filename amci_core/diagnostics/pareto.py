@@ -83,6 +83,9 @@ def pareto_threshold(draws: ArrayLike) -> Array:
     Arguments:
         draws: S, the number of draws with a positive weight, (*).
 
+    Returns:
+        The threshold, (*).
+
     References:
         Eq. (13) of Vehtari et al., 2024.
 
@@ -107,6 +110,9 @@ def pareto_k(weights: Array) -> Array:
     Warning:
         NaN compares as false: test `k < threshold`, never `not k > threshold`.
 
+    Returns:
+        k-hat, (*).
+
     Example:
         >>> weights = np.random.default_rng(0).pareto(1.0, 1000) + 1
         >>> bool(pareto_k(weights) > pareto_threshold(1000))
@@ -120,7 +126,12 @@ def pareto_k(weights: Array) -> Array:
 
 
 def pareto_tail(log_weights: Array) -> ParetoTail:
-    """The tail fitted to one set of log weights (n,), in nats; those at -inf are left out."""
+    """The tail fitted to one set of log weights (n,), in nats; those at -inf are left out.
+
+    Returns:
+        The threshold, the shape k-hat and the scale of the generalized Pareto
+        distribution.
+    """
     log_w = np.sort(log_weights[log_weights != -np.inf])
     if len(log_w) < LEAST_DRAWS or not np.isfinite(log_w[-1]):
         return ParetoTail(math.nan, math.nan, 0.0, 0)

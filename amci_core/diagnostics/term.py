@@ -98,6 +98,9 @@ def diagnose(
         seen: These draws, pooled with those of all components.
         term_errors: Relative standard deviation of each term's estimate, (*, 3); None leaves out
             `pooled_ess`.
+
+    Returns:
+        By term its ESS, relative ESS, largest normalized weight and Pareto k-hat, (*).
     """
     table = np.abs(np.broadcast_to(prepared.last_table, (*prepared.draws.batch, 3, 3)))
     errors = np.full(table.shape[:-1], np.nan) if term_errors is None else term_errors

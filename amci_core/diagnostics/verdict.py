@@ -204,6 +204,9 @@ def judge(
         silent: Whether f is the same at all draws that estimate E1, (*).
         evidence: What is known of the proposals beforehand.
         unbounded: Whether the standard error of the estimate is infinite, (*).
+
+    Returns:
+        The `Verdict`, (*).
     """
     N = evidence.r_eff * control.determined_by
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)

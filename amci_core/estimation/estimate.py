@@ -106,6 +106,11 @@ def estimate(
             weights carry the estimate, for a bias that docs/estimators.md has measured.
         seed: Whole number >= 0; the same seed gives the same draws.
 
+    Returns:
+        `Estimate`: `value` (*), in units of f, `standard_error`, `interval(level)`,
+        `verdict`, and per term `terms` and `diagnostics`; printing it says all of that for
+        one case.
+
     References:
         Section 4 of the paper, footnote on the shift.
 
@@ -210,6 +215,10 @@ def pilot_moments(
         draws: Total number of draws, at least two of each proposal.
         shift: The constant c taken from f.
         seed: Whole number >= 0.
+
+    Returns:
+        `Moments`: mean and covariance of (f_plus w, f_minus w, w) for one draw of each
+        proposal, (*).
 
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown.

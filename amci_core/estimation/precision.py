@@ -135,6 +135,10 @@ def estimate_to(
         seed: Whole number >= 0.
         progress: Called after each step with an entry of `Precise.steps`.
 
+    Returns:
+        `Precise`: `value`, `standard_error` and `relative_half_width` (*), `reached`,
+        whether that is as small as requested, and `draws`, what it took.
+
     Raises:
         ValueError: an argument is out of range or unknown.
 

@@ -166,6 +166,10 @@ def estimate_several(
         defensive: Share of all draws from the problems' defensive densities.
         seed: Whole number >= 0; the same seed gives the same draws.
 
+    Returns:
+        `Several`: `value` (*, K) and `covariance` (*, K, K) of the errors, with
+        `difference(i, j)` and `ratio(i, j)`.
+
     Raises:
         ValueError: an argument is out of range or of a wrong shape, there are not as many
             proposals as problems, or the problems differ in p(x, y).

@@ -35,17 +35,29 @@ FLAT = 1e-10
 
 
 def amci() -> Table:
-    """Each term from its own proposal: the paper's eq. (estimator-full)."""
+    """Each term from its own proposal: the paper's eq. (estimator-full).
+
+    Returns:
+        The table (3, 3): the identity.
+    """
     return np.eye(3)
 
 
 def snis_q2() -> Table:
-    """Every term from q2: self-normalized importance sampling, eq. (SNIS)."""
+    """Every term from q2: self-normalized importance sampling, eq. (SNIS).
+
+    Returns:
+        The table (3, 3).
+    """
     return np.outer([0.0, 0.0, 1.0], np.ones(3))
 
 
 def snis_q1() -> Table:
-    """Every term from q1_plus: self-normalized importance sampling with the wrong proposal."""
+    """Every term from q1_plus: self-normalized importance sampling with the wrong proposal.
+
+    Returns:
+        The table (3, 3).
+    """
     return np.outer([1.0, 0.0, 0.0], np.ones(3))
 
 
@@ -57,6 +69,9 @@ def reuse(alpha: float, beta: float) -> Table:
     Arguments:
         alpha: Share of E1 that comes from q1's draws. Any finite number is unbiased.
         beta: Share of E2 that comes from q1's draws.
+
+    Returns:
+        The table (3, 3).
 
     Raises:
         ValueError: alpha or beta is not a finite number.
@@ -75,6 +90,9 @@ def paper_optimum(moments: Moments) -> Table:
     With n draws from q1 and m from q2, alpha* = n / (m Var_{q1}[f w] / Var_{q2}[f w] + n), and
     beta* the same with w in place of f w; for f >= 0. From pooled moments: a proposal's own sample
     variances collapse in the tail.
+
+    Returns:
+        Tables (*, 3, 3).
 
     References:
         Appendix "Derivation of the optimal parameter values" of the paper.
@@ -106,6 +124,9 @@ def optimum(moments: Moments) -> Table:
 
     Arguments:
         moments: From all draws, best without outliers, see `amci_core.estimators.moments`.
+
+    Returns:
+        Tables (*, 3, 3).
 
     References:
         `docs/concepts.md`, "Estimators are tables": u* = (P + Q)^-1 Q e.
@@ -153,6 +174,9 @@ def _share(first: Array, second: Array) -> Array:
 def validate(table: ArrayLike) -> Table:
     """Returns a table as an array, if it is one.
 
+    Returns:
+        The table (3, 3), in float64.
+
     Raises:
         ValueError: its shape is not (3, 3), an entry is not a finite number, or a column does not
             sum to one (that of E1_minus may be zero, for f >= 0).
@@ -177,6 +201,10 @@ def validate(table: ArrayLike) -> Table:
 
 
 def needed(table: Table) -> tuple[int, ...]:
-    """The proposals whose draws the table, or any of several tables (*, 3, 3), uses."""
+    """The proposals whose draws the table, or any of several tables (*, 3, 3), uses.
+
+    Returns:
+        Their indices: 0 for q1_plus, 1 for q1_minus, 2 for q2.
+    """
     any_of_them = (table != 0).reshape(-1, 3, 3).any(axis=0)
     return tuple(int(j) for j in np.flatnonzero(any_of_them.any(axis=1)))

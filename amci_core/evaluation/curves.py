@@ -233,6 +233,10 @@ def error_curves(
             others draw independent ones. A budget takes points of its own.
         seed: Whole number >= 0; the same seed gives the same curves.
 
+    Returns:
+        `ErrorCurves`: by estimator a `Curve` with `remse`, `mse` and `determined`, (*, B) for
+        B budgets; printing it gives a table.
+
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or the problem does
             not know its truth and none is given, or not its bound and that is asked for.

@@ -47,6 +47,9 @@ def read_cases(file: str | Path, problem: Problem) -> KnownCases:
         file: The file, whose name ends with .csv, .parquet or .json.
         problem: The problem, whose y and theta are looked for.
 
+    Returns:
+        `KnownCases`: y (n, D_y), theta (n, D_theta), `value` and `standard_error` (n,).
+
     Raises:
         ValueError: the file is missing, of another kind or damaged; a column is missing, unknown,
             of another length or no numbers; or a case is out of range.

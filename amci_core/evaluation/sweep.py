@@ -40,6 +40,9 @@ PACKAGES = ("numpy", "scipy", "torch", "normflows")
 def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     """A sweep's file: its notes (settings, command, failures) and its rows, by case.
 
+    Returns:
+        The notes, and the rows as a table of pyarrow.
+
     Raises:
         StoredFileError: it is missing, cannot be read, or is no sweep's.
     """

@@ -42,6 +42,9 @@ _PROBLEMS: dict[str, Callable[[], Problem]] = {
 def problems() -> tuple[str, ...]:
     """The names of all problems, in the order in which they are best met.
 
+    Returns:
+        The names.
+
     Example:
         >>> problems()[0]
         'tail-1d'
@@ -51,6 +54,9 @@ def problems() -> tuple[str, ...]:
 
 def problem(name: str) -> Problem:
     """The problem of that name.
+
+    Returns:
+        The `Problem`.
 
     Raises:
         ValueError: no problem has that name.

@@ -89,6 +89,9 @@ def model(
             zero, such as `lambda theta: constraints.greater_than(theta.log())` of torch;
             proposals then live on it. A half-line that begins or ends at theta shows by itself.
 
+    Returns:
+        A `Problem`: `amci_core.check`, `learn`, `estimate` and the page take it.
+
     Raises:
         ValueError: an argument is of the wrong kind or shape, x is discrete, or a function raises.
 
@@ -130,6 +133,9 @@ def several(
         f: A function as for `model` whose values have a last axis of K, (*, K); or a list of K
             functions or expressions.
         given: The other arguments of `model`. The problems are called by the name and a number.
+
+    Returns:
+        K problems, in the order of the f.
 
     Raises:
         ValueError: as `model`.

@@ -43,6 +43,9 @@ def load_problem(file: str | Path) -> Problem:
         file: `FILE.py:NAME`, the name of a problem that the file makes, as by `amci_core.model`,
             or of a subclass of `Problem` that needs no arguments; or `FILE.py`, if there is one.
 
+    Returns:
+        The problem.
+
     Raises:
         ValueError: there is no such file or problem, or several; the file cannot be read or run
             (the message has the line); or the class lacks methods or needs arguments.

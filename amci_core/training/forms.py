@@ -67,7 +67,11 @@ def default_forms(
 
 
 def form_names(problem: Problem) -> tuple[str, ...]:
-    """The forms that can be chosen for a problem, the simplest first."""
+    """The forms that can be chosen for a problem, the simplest first.
+
+    Returns:
+        Names for `Choices`.
+    """
     both = (problem,) if problem.nonnegative else (problem, problem.with_negated_f())
     return tuple(
         dict.fromkeys(n for p in both for r in (True, False) for n in forms(p, reads_theta=r))

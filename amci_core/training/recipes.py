@@ -86,6 +86,9 @@ class Recipe:
 def variants(problem: str) -> tuple[str, ...]:
     """Names of the variants that can be trained for a problem, the default first.
 
+    Returns:
+        The names.
+
     Example:
         >>> variants("tail-1d")
         ('spline', 'paper')
@@ -96,6 +99,9 @@ def variants(problem: str) -> tuple[str, ...]:
 
 def recipe(problem: str, variant: str) -> Recipe:
     """The recipe of that variant, from `pretrained/<problem>/<variant>/recipe.json`.
+
+    Returns:
+        `Recipe`: by proposal the family, the objective and the share of the budget.
 
     Raises:
         ValueError: the problem has no such variant to train, or its recipe is not one.

@@ -88,6 +88,9 @@ def amortization_map(
         height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
+    Returns:
+        A HoloViews overlay.
+
     Example:
         >>> import amci_core as amci
         >>> found = amci.amortization_map("tail-1d", None, size=3, draws=64)

@@ -41,6 +41,9 @@ def densities(
         height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
+    Returns:
+        A HoloViews overlay.
+
     Example:
         >>> import amci_core as amci
         >>> problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")

@@ -29,6 +29,9 @@ def diagnostics(estimate: Diagnosis, *, coordinate: int = 0, dark: bool = False)
         coordinate: Which coordinate of x the weights are shown against, from 0.
         dark: Whether the page is dark.
 
+    Returns:
+        A HoloViews layout, two pictures a term.
+
     Example:
         >>> import amci_core as amci
         >>> from amci_explorer.numbers.diagnosis import diagnosis

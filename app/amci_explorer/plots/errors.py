@@ -137,6 +137,9 @@ def error_curves(
         height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
+    Returns:
+        A HoloViews overlay.
+
     Raises:
         ValueError: the curves are of several cases.
 

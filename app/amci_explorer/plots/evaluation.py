@@ -42,6 +42,9 @@ def evaluation(
         height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
+    Returns:
+        A HoloViews overlay.
+
     Example:
         >>> import amci_core as amci
         >>> from amci_explorer.numbers.evaluated import live

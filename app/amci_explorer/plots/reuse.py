@@ -50,6 +50,9 @@ def reuse_map(
         height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
+    Returns:
+        A HoloViews overlay.
+
     Example:
         >>> import amci_core as amci
         >>> shares = [0.0, 0.5, 1.0]

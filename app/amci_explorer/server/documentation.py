@@ -45,7 +45,16 @@ a {{ color: light-dark(#1f5f8b, #7cc0f0); }}
 </html>
 """
 # The pages that every page links to, from left to right.
-PLACES = ("index", "dashboard", "concepts", "own-model", "estimators", "when-not", "glossary", "faq")
+PLACES = (
+    "index",
+    "dashboard",
+    "concepts",
+    "own-model",
+    "estimators",
+    "when-not",
+    "glossary",
+    "faq",
+)
 
 
 class Documentation(RequestHandler):
