@@ -129,35 +129,8 @@ def evaluate(
     if form is terminal.Format.json:
         terminal.print_json(found.as_dict())
     else:
-        _print(found)
+        typer.echo(found)
     for number, why in found.failures.items():
         typer.echo(f"amci: case {number} failed: {why}", err=True)
     if found.failures:
         raise typer.Exit(FAILED)
-
-
-def _print(found: Evaluation) -> None:
-    title = (
-        f"{found.problem} with {found.variant} proposals: relative mean squared error over "
-        f"{found.runs} runs, median over {found.cases - len(found.failures)} cases (quartiles)"
-    )
-    rows = []
-    for name, errors in found.estimators.items():
-        levels = [errors[f"remse_{level}"] for level in ("median", "q25", "q75")]
-        texts = [[terminal.number(value, 2) for value in row] for row in zip(*levels, strict=True)]
-        rows.append((name, *(f"{median} ({q25}, {q75})" for median, q25, q75 in texts)))
-    terminal.print_table(title, ("draws", *(str(total) for total in found.budgets)), rows)
-    for name, errors in found.estimators.items():
-        columns = errors["failed"], errors["reference_limited"]
-        for total, failed, share in zip(found.budgets, *columns, strict=True):
-            if failed:
-                runs = f"{found.cases * found.runs:,} runs"
-                typer.echo(f"{name} failed in {failed:,} of {runs} at {total} draws")
-            if share:
-                cases = f"{round(share * found.cases):,} of {found.cases:,} cases"
-                typer.echo(
-                    f"{name} at {total} draws: in {cases} mu is not known well enough to tell "
-                    "its error"
-                )
-    speed = f", {found.draws_per_second:.3g} draws per second" if found.draws_per_second else ""
-    typer.echo(f"{found.seconds:.1f} s{speed}")

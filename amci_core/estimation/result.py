@@ -68,6 +68,14 @@ class Estimate:
         shift: The constant c that was taken from f and added back, in units of f.
         evidence: What is known of the proposals here.
 
+    Attributes:
+        value: The estimate, (*), in units of f.
+        standard_error: Its standard error, (*), in units of f; NaN if the draws cannot tell.
+        interval: A method: `interval(0.95)` gives lower and upper ends, (*) each.
+        verdict: Whether to believe both: reliable, use more draws or do not trust, with reasons.
+        terms: The estimates of E1_plus, E1_minus and E2, by name.
+        diagnostics: By term ESS, largest normalized weight and Pareto k-hat.
+
     Warning:
         A sample cannot reveal a region that it never visits. The verdict rests on the draws of the
         proposals and of the defensive density.

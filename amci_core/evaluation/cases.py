@@ -329,6 +329,31 @@ class Evaluation:
         """Plain lists and numbers, ready for JSON."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        done, speed = self.cases - len(self.failures), self.draws_per_second
+        lines = [
+            f"{self.problem} with {self.variant} proposals: relative mean squared error over "
+            f"{self.runs:,} runs, median over {done:,} cases (quartiles)",
+            f"{'draws':20}" + "".join(f"{n:>26,}" for n in self.budgets),
+        ]
+        notes = []
+        for name, errors in self.estimators.items():
+            levels = zip(*(errors[f"remse_{q}"] for q in ("median", "q25", "q75")), strict=True)
+            texts = (f"{middle:.2g} ({low:.2g}, {high:.2g})" for middle, low, high in levels)
+            lines.append(f"{name:20}" + "".join(f"{text:>26}" for text in texts))
+            for i, total in enumerate(self.budgets):
+                if failed := errors["failed"][i]:
+                    runs = f"{self.cases * self.runs:,} runs"
+                    notes.append(f"{name} failed in {failed:,} of {runs} at {total} draws")
+                if share := errors["reference_limited"][i]:
+                    cases = f"{round(share * self.cases):,} of {self.cases:,} cases"
+                    text = "mu is not known well enough to tell its error"
+                    notes.append(f"{name} at {total} draws: in {cases} {text}")
+        drawn = f", {speed:.3g} draws per second" if speed else ""
+        return "\n".join([*lines, *notes, f"{self.seconds:.1f} s{drawn}"])
+
+    __repr__ = __str__
+
 
 def evaluate(
     problem: Problem | str,
@@ -376,8 +401,8 @@ def evaluate(
         progress: Called with the number of cases done and the number wanted.
 
     Returns:
-        `Evaluation`: by estimator medians, 95 % quantiles and maxima over the cases of
-        ReMSE and MSE, for each budget; `cases` has them case by case.
+        `Evaluation`: in `estimators`, by name, quantiles over cases of ReMSE and MSE for each
+        number of draws; printing it gives a table.
 
     Raises:
         ValueError: an argument is out of range or unknown; or the problem does not know its truth
