@@ -6,15 +6,12 @@ __all__ = ["evaluate"]
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import amci_core as amci
 from amci_core.cli import terminal
-
-if TYPE_CHECKING:
-    from amci_core.evaluation import Evaluation
 
 FAILED = 1
 CASES, NEW_CASES = "cases.parquet", "cases.new.parquet"

@@ -334,13 +334,13 @@ class Evaluation:
         lines = [
             f"{self.problem} with {self.variant} proposals: relative mean squared error over "
             f"{self.runs:,} runs, median over {done:,} cases (quartiles)",
-            f"{'draws':20}" + "".join(f"{n:>26,}" for n in self.budgets),
+            f"{'draws':20}" + "".join(f"{n:>28,}" for n in self.budgets),
         ]
         notes = []
         for name, errors in self.estimators.items():
             levels = zip(*(errors[f"remse_{q}"] for q in ("median", "q25", "q75")), strict=True)
             texts = (f"{middle:.2g} ({low:.2g}, {high:.2g})" for middle, low, high in levels)
-            lines.append(f"{name:20}" + "".join(f"{text:>26}" for text in texts))
+            lines.append(f"{name:20}" + "".join(f"{text:>28}" for text in texts))
             for i, total in enumerate(self.budgets):
                 if failed := errors["failed"][i]:
                     runs = f"{self.cases * self.runs:,} runs"
