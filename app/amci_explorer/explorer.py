@@ -141,7 +141,7 @@ class Explorer:
         if "tour" in query and not self.small:
             self.tour.open(query["tour"], visit="problem" not in query)
             if query["tour"] and tour().index(query["tour"]) is None:
-                self.complain("The tour has no such step. This is its first.")
+                self.complain("Unknown tour step; this is the first one.")
         if self.small and wrong:
             self.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
@@ -178,7 +178,7 @@ class Explorer:
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""
         log.error("a visitor could not be answered", exc_info=error)
-        self.complain(f"That did not work: {str(error) or type(error).__name__}")
+        self.complain(f"The page could not be updated: {str(error) or type(error).__name__}. Your settings are unchanged.")
 
     def complain(self, message: str) -> None:
         """Says what went wrong, above all else."""

@@ -156,7 +156,7 @@ def test_small_mismatch_leaves_amci_a_small_lead(at_preset):
 
 
 def test_a_q2_that_never_arrives_answers_zero_in_every_run(at_preset):
-    curves, _, summary = at_preset["q₂ never arrives"]
+    curves, _, summary = at_preset["q₂ never reaches the tail"]
     np.testing.assert_array_equal(curves["snis-q2"].remse_quartiles, 1)
     assert next(row for row in summary.rows if row.name == "snis-q2").value == 0
 

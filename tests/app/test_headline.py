@@ -70,7 +70,7 @@ def test_what_the_runs_do_not_determine_is_told_to_one_digit_or_not_at_all():
     assert f"AMCI errs by about {100 * own:.1g} %, " in found.text
     assert "SNIS from the same draws by an undetermined amount" in found.text
     found = headline(*numbers("cancer", y=(500.0, 900.0), runs=4))
-    assert found.text.startswith("These runs do not determine the errors: a few of them make")
+    assert found.text.startswith("Too few runs to estimate the errors: a few of them make")
 
 
 def test_the_bracket_of_the_picture_says_the_ratio_of_the_headlines_pair(in_a_loop):

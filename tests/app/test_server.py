@@ -87,7 +87,7 @@ def root(address: str) -> str:
 
 @pytest.mark.parametrize("path", COMPONENTS)
 def test_no_address_imports_a_module(root, path):
-    assert get(root + path) == (404, "There is nothing here.\n")
+    assert get(root + path) == (404, "Page not found (404).\n")
 
 
 @pytest.mark.slow

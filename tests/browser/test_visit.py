@@ -201,7 +201,7 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened = at()
     opened.wait_for_end(RUNS)
     kept = opened.data("densities", "q1")
-    opened.press("Keep as A to compare")
+    opened.press("Pin as A to compare")
     opened.wait_for_text("A is this case.")
     opened.move(THETA, 2.0)
     opened.wait_for_text("A, in faint colours, is the case for θ = 3.")

@@ -139,7 +139,7 @@ class Cluster:
             future.release()
             raise
         except distributed.scheduler.KilledWorker:
-            raise RuntimeError(f"workers died over {what}") from None
+            raise RuntimeError(f"{what} crashed its workers and was stopped: reduce draws or runs") from None
         except (ClosedClientError, FutureCancelledError, CommClosedError):
             self._connecting = None
             asyncio.get_running_loop().create_task(client.close(), context=Context())

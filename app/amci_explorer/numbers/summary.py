@@ -154,7 +154,7 @@ class Summary:
         if effective > self.seen * (1 - ROUNDING):
             return f"All weights of {name} are equal: it is exact."
         worth = "less than one" if effective < 1 else number(effective)
-        return f"{self.seen:,} draws from {name} are worth {worth} ideal draws."
+        return f"ESS of {self.seen:,} draws from {name}: {worth}."
 
     def proposal(self, term: str) -> str:
         """The proposal of a term, as a symbol; where f takes one sign, without it."""

@@ -387,7 +387,7 @@ def _bring(text: str, *, check: bool) -> list[str]:
     name, found = os.path.basename(file), amci.check(problem) if check else None
     if found is not None and found.errors:
         lines = [f"{name}: {in_a_line(each.sentence)}" for each in found.errors]
-        return [*lines, f"{name}: {problem.name} is not listed until that is mended"]
+        return [*lines, f"{name}: {problem.name} is hidden until these errors are fixed"]
     if problem.name in OWN:
         return [f"{name}: another file has a problem called {problem.name}; rename one"]
     place = Path(folder or re.sub(r"\.py(:\w+)?$", "", file))

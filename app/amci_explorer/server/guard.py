@@ -119,10 +119,10 @@ def _refusal(application: BokehTornado, request: HTTPServerRequest) -> dict[str,
     allowed = settings.allowed_ws_origin() or application.websocket_origins
     # A page of another site can have its own name point to this server, and read the answers.
     if not check_allowlist(request.host.lower(), sorted(allowed)):
-        why = f"This server has other names than {request.host[:40]!r}."
+        why = f"This server does not answer to the host name {request.host[:40]!r}."
         return {"status": 403, "why": f"{why} To add one: make serve ORIGIN=name:port"}
     if any(each in path for each in UNUSED):
-        return {"status": 404, "why": "There is nothing here."}
+        return {"status": 404, "why": "Page not found (404)."}
     # Bokeh would take an id or a token from an address or header, which is whoever's made the
     # link: two visitors would share a page.
     named = {"bokeh-session-id", "bokeh-token"} & request.arguments.keys()

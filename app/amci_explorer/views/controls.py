@@ -191,7 +191,7 @@ class Controls:
         state = self._state
         for button, can in zip(self._steps, state.can_go, strict=True):
             button.disabled = not can
-        self._compare.label = "Stop comparing" if state.compared else "Keep as A to compare"
+        self._compare.label = "Stop comparing" if state.compared else "Pin as A to compare"
         reference = None if state.reference is None else state.reference.settings
         self._reference.object = f"<p>{escape(about_reference(reference, state.settings))}</p>"
 

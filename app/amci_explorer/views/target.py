@@ -41,7 +41,7 @@ class TargetControls:
         problem = registry.problem(self._state.original)
         found = {f"{name}: {text}": text for name, text in examples(problem).items()}
         self._examples.param.update(options={"choose one": "", **found}, value="")
-        explain(self._allowed, allowed(problem), "What f may hold")
+        explain(self._allowed, allowed(problem), "Allowed syntax")
         self.show()
 
     def show(self) -> None:

@@ -52,7 +52,7 @@ ol { margin: 4px 0 0 0; padding-left: 1.6rem; overflow-wrap: anywhere; max-width
 AUTOMATIC = "automatic"
 TEXTS = {
     "bins": ("Bins", "", "4 to 128; empty for the default."),
-    "width": ("Width", "", "Of the network's layers, 4 to 1024; empty for the default."),
+    "width": ("Width", "", "Hidden units per layer, 4 to 1024. Blank: default."),
     "minutes": ("Minutes", "0.5", "Training time; 0.33 is 20 seconds."),
     "seed": ("Training seed", "0", "Another seed gives other weights."),
     "name": ("Name", "learnt", "Letters, digits and dashes, at most 34."),

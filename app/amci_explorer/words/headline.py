@@ -104,13 +104,13 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if level == NO_TRUST:
         text = "Do not trust AMCI here. "
     elif found.level.value < NOTHING_TO_GAIN:
-        text = "There is little mismatch here. "
+        text = "f barely changes the posterior here (small mismatch). "
     else:
         text = ""
     if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
         few = "a few of them make most of it. More runs or draws may help."
         return Headline(
-            f"{text}These runs do not determine the errors: {few}", level, found.reason
+            f"{text}Too few runs to estimate the errors: {few}", level, found.reason
         )
     text += f"With {curves.budgets[at]:,} draws AMCI "
     if errors.amci < EXACT:
@@ -186,7 +186,7 @@ def _error(error: float, *, about: bool = False) -> str:
     if math.isnan(error):
         return "an undetermined amount"
     if error < EXACT:
-        return "nothing but rounding"
+        return "floating-point rounding only"
     digits, hedge = (1, "about ") if about else (2, "")
     if error >= 10:
         return f"{hedge}a factor of {number(error, digits)}"
