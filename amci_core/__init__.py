@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from amci_core.target import with_target
     from amci_core.training.learn import learn
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "amortization": ("amortization_map", "stream_amortization_map"),
