@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core.estimators.draws import PROPOSALS, TERMS, Array
+from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws
@@ -48,13 +48,16 @@ class Playback:
     Arguments:
         lanes: Of q1 first, of q2 last.
         estimate: mu from the first 1 to n draws of each, (n,); NaN while a term is zero.
-        error: Its standard error, (n,), that of `amci_core.estimate` with these draws, at some
+        snis: mu by SNIS from as many draws in total, all of q2, (n,); NaN without a q2, and where
+            there are not as many.
+        error: The standard error of `estimate`, (n,), that of `amci_core.estimate` with these draws, at some
             numbers of draws and unchanged up to the next; NaN where the draws cannot tell.
         mu: What it is compared with.
     """
 
     lanes: tuple[Lane, ...]
     estimate: Array
+    snis: Array
     error: Array
     mu: Mu
 
@@ -112,6 +115,20 @@ def playback(
     return Playback(
         tuple(lanes),
         np.where(np.isfinite(logs["E2"]), np.sum(parts, 0), np.nan),
+        _snis(seen.draws, len(lanes)),
         np.array(errors)[np.searchsorted(stops, counts, side="right")],
         mu or exact(problem, y, theta),
     )
+
+
+def _snis(draws: Draws, proposals: int) -> Array:
+    """mu by SNIS from q2's draws, as many as the proposals have together."""
+    if 2 not in draws.present:
+        return np.full(MOST, np.nan)
+    part, log_w = draws.stretch(2), draws.log_weight(2)
+    f = np.exp(draws.log_factor(0, part))
+    if draws.signed:
+        f = f - np.exp(draws.log_factor(1, part))
+    w = np.exp(log_w - log_w.max())
+    mean, at = (f * w).cumsum() / w.cumsum(), proposals * np.arange(1, MOST + 1)
+    return np.where(at <= len(mean), mean[np.minimum(at, len(mean)) - 1], np.nan)

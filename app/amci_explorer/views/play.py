@@ -29,7 +29,7 @@ p { margin: 0; font-size: var(--text); min-height: 4.5em; font-variant-numeric: 
 # From so many draws on a standard error is shown: before, it is mostly too small.
 FEW = 10
 PROPOSALS = {"q1_plus": "q1", "q1_minus": "q1_minus", "q2": "q2"}
-COLUMNS = ["draw", "estimate", "low", "high", "words"]
+COLUMNS = ["draw", "estimate", "snis", "low", "high", "words"]
 COLUMNS += [f"{name}_{what}" for name in PROPOSALS for what in ("x", "weight")]
 # Shows the first draws of all, without asking the server.
 NO_DRAWS = "<p>No draws yet.</p>"
@@ -87,11 +87,17 @@ class PlayCard(Card):
             )
             self.theme.follow(dots.glyph, SHAPES[shape], "fill_color", "line_color")
         band = self.estimate.varea("draw", "low", "high", source=self.played, fill_alpha=0.2)
-        line = self.estimate.line("draw", "estimate", source=self.played, line_width=2)
+        line = self.estimate.line(
+            "draw", "estimate", source=self.played, line_width=2, legend_label="AMCI"
+        )
+        snis = self.estimate.line(
+            "draw", "snis", source=self.played, line_width=2, legend_label="SNIS q₂"
+        )
         self._mu = ColumnDataSource({"mu": []}, name="play-mu")
         aim = self.estimate.hspan("mu", source=self._mu, line_dash="dashed", line_width=1.5)
         self.theme.follow(band.glyph, ESTIMATORS["amci"], "fill_color")
         self.theme.follow(line.glyph, ESTIMATORS["amci"], "line_color")
+        self.theme.follow(snis.glyph, ESTIMATORS["snis-q2"], "line_color")
         self.theme.follow(aim.glyph, SHAPES["threshold"], "line_color")
         # Of Bokeh: a widget of Panel would be kept for ever by what the player's value calls.
         self.text = Div(text=NO_DRAWS, stylesheets=[STYLE], css_classes=["play-words"])
@@ -131,6 +137,7 @@ class PlayCard(Card):
         columns |= {
             "draw": np.arange(1, len(estimate) + 1),
             "estimate": estimate,
+            "snis": found.snis,
             "low": estimate - 2 * error,
             "high": estimate + 2 * error,
             "words": self._sentences(found),
@@ -141,7 +148,10 @@ class PlayCard(Card):
         known = [] if math.isnan(found.mu.value) else [found.mu.value]
         self._mu.data = {"mu": known}
         x = np.concatenate([lane.x for lane in found.lanes])
-        ends = np.array([*columns["low"], *columns["high"], *estimate[FEW:], *known])
+        # SNIS can be off by orders of magnitude: up to once or twice mu it is in view.
+        size = abs(estimate[-1])
+        snis = np.clip(found.snis, estimate[-1] - size, estimate[-1] + size)
+        ends = np.array([*columns["low"], *columns["high"], *estimate[FEW:], *known, *snis])
         ends = ends[np.isfinite(ends)]
         for axis, values in (
             (self.weights.x_range, x),
@@ -170,5 +180,7 @@ class PlayCard(Card):
                 for lane in found.lanes
             )
             after = f", standard error {doubt(error, width)}" if i + 1 >= FEW else ""
-            said.append(f"After {i + 1}: {sums}, μ ≈ {number(value, 4)}{after}{truth}")
+            rival = found.snis[i]
+            beside = "" if math.isnan(rival) else f"; SNIS q₂ with as many draws {number(rival)}"
+            said.append(f"After {i + 1}: {sums}, μ ≈ {number(value, 4)}{after}{truth}{beside}")
         return said
