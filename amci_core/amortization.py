@@ -79,7 +79,7 @@ class AmortizationMap:
         pareto_k: k-hat of each term's weights on its own proposal, (T, m, n); -inf where these are
             equal, NaN where there are too few to say.
         bound_ratio: The least mean squared error of self-normalized importance sampling with
-            independent draws from one proposal over that of AMCI with as many draws in all, both
+            independent draws from one proposal over that of AMCI with as many draws in total, both
             for many draws, (m, n): above 1 where AMCI is below that bound. With more draws both
             fall alike. NaN where the problem does not know its bound.
         done: Which cases are computed, (m, n); others hold the values of a coarser neighbour.
@@ -227,7 +227,7 @@ def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:
         cases = np.stack([rows.ravel(), columns.ravel()], -1)
         if stride < coarsest:
             cases = cases[(cases % (2 * stride) != 0).any(axis=-1)]
-        # Multiples of the golden ratio are spread evenly, whatever their number.
+        # Multiples of the golden ratio are spread evenly, for any number of them.
         cases = cases[np.argsort(np.arange(len(cases)) * GOLDEN % 1, kind="stable")]
         for start in range(0, len(cases), size):
             yield cases[start : start + size], stride
@@ -272,7 +272,7 @@ def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[s
                 np.exp(2 * (size - log_unit)) * each
                 for size, each in zip(sizes, relative, strict=True)
             )
-        # T draws in all are T / k of each of the k proposals.
+        # T draws in total are T / k of each of the k proposals.
         ratio = np.full_like(variance, np.nan)
         if problem.knows_bound:
             log_deviation = problem.log_mean_absolute_deviation(sampler.y, sampler.theta)

@@ -593,7 +593,7 @@ def _check_mean(
     mean = (w * values).nansum(-1, keepdim=True)
     error = (w * (values - mean)).square().nansum(-1).sqrt()
     mean = mean[:, 0]
-    # Digits that nobody asks for: of a value, and of the constant of a bound.
+    # Relative accuracy of the comparison: of a value, and of the constant of a bound.
     accuracy = 0.01 if "deviation" in method else 1e-4
     apart = (torch.as_tensor(answer) - mean).abs()
     wrong = judged & ~(apart <= 6 * error + accuracy * mean.abs())

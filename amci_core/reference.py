@@ -190,7 +190,7 @@ def _case(
     E2, plus = found["E2"], found["E1_plus"]
     minus = found.get("E1_minus", _LogEstimate(-math.inf, 0.0, 0))
     unit = max(plus.log_value, minus.log_value)
-    # One side of an f may be empty, if nobody has declared that it is nonnegative.
+    # One side of an f may be empty, if it is not declared nonnegative.
     empty = [name for name, part in found.items() if part.log_value == -math.inf]
     if "E2" in empty or unit == -math.inf:
         raise ValueError(
@@ -219,7 +219,7 @@ class _Term:
         self, problem: Problem, name: str, y: Tensor, theta: Tensor | None, seed: int
     ) -> None:
         self.problem, self.name, self.y, self.theta, self.seed = problem, name, y, theta, seed
-        # f_minus is the f_plus of the problem with -f in the place of f.
+        # f_minus is f_plus of the problem with -f.
         self.sided = problem.with_negated_f() if name == "E1_minus" else problem
         self.support = problem.support if name == "E2" else self.sided.support_plus(theta)
         # The prior is a part of the start of every term: a second look at where f has mass.
@@ -326,7 +326,7 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
         t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Log weights of points t of the components `own`, or of the start, (n); where the start
-        counts in their place; and where one pilot alone looks."""
+        counts instead; and where one pilot alone looks."""
         each = [q.each(t) for q in mixtures]
         both = torch.stack([e.logsumexp(0) - math.log(len(e)) for e in each])
         log_q = both.logsumexp(0) - math.log(2)

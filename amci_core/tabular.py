@@ -33,7 +33,7 @@ def read_columns(
 ) -> dict[str, NDArray[Any]]:
     """Reads the columns of a table: numbers, with NaN for empty entries, or text.
 
-    Fields of a CSV are separated by commas, tabs or semicolons, whichever its header has most of;
+    Fields of a CSV are separated by commas, tabs or semicolons, the one its header has most of;
     beside semicolons numbers may have decimal commas. Lines that begin with # are passed over, as
     Stan writes them between. Of ArviZ's NetCDF the variables of all groups come in rows, chain
     after chain; of the same name, that of the posterior.
@@ -111,7 +111,7 @@ def _parquet(content: bytes, wanted: Wanted) -> Columns:
     _check_rows(known.num_rows)
     groups = range(known.num_row_groups)
     _check_unpacked(sum(known.row_group(i).total_byte_size for i in groups), content)
-    # Nothing else is unpacked.
+    # Only these are unpacked.
     return _of_arrow(_arrow(source.read, list(filter(wanted, source.schema_arrow.names))), wanted)
 
 

@@ -103,7 +103,7 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
 
 
 def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
-    """Proposals for a problem with another f, of which nothing has been learnt: q2 for each term.
+    """Proposals for a problem with another f, not trained for it: q2 for each term.
 
     Estimates with them are those of SNIS with q2. Where the original has no q2, since E2 is known,
     the problem's defensive density draws instead.
@@ -113,7 +113,7 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
         proposals: Proposals for the problem that it comes from.
 
     Returns:
-        `Proposals`, q2 in the place of every q1.
+        `Proposals`, with q2 for every q1.
 
     Raises:
         ValueError: the proposals are for another problem.

@@ -36,7 +36,7 @@ PROBLEM = amci.model(
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="The file to write.")],
 ) -> None:
-    """Write a problem of one's own to start from, with comments; it runs as it is."""
+    """Write a problem file to start from, with comments; it runs as it is."""
     if file.suffix != ".py":
         raise ValueError(f"FILE: expected a name that ends with .py, got {str(file)!r}")
     words = re.findall(r"[a-z0-9]+", file.stem.lower())

@@ -143,7 +143,7 @@ def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Prints a JSON object, and nothing else, on stdout."""
+    """Prints a JSON object on stdout, which then holds only that."""
     typer.echo(json.dumps(plain(value), indent=2, allow_nan=False))
 
 

@@ -130,7 +130,7 @@ def estimate_to(
         max_draws: Draws of a case after which it gives up, in each way.
         estimator: `amci-cv` or `amci`.
         escalate: Whether to go on in other ways where the verdict is not "reliable".
-        points: As for `amci_core.estimate`. With `sobol` a step draws larger sets in the place of
+        points: As for `amci_core.estimate`. With `sobol` a step draws larger sets instead of
             those before, which count as draws all the same.
         seed: Whole number >= 0.
         progress: Called after each step with an entry of `Precise.steps`.

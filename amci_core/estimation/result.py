@@ -360,7 +360,7 @@ class Precise:
         reached: Whether that is as small as wanted and the verdict is "reliable", (*).
         counts: Draws of q1_plus, q1_minus, q2, the defensive density and q1_complement, (*, 5).
         verdict: Whether they can be believed, (*).
-        steps: Draws in all and the relative half-width after each step; for a batch, draws of all
+        steps: Total draws and the relative half-width after each step; for a batch, draws of all
             cases and the largest half-width of those that drew.
         answered_by: What gave each, (*): `draws`, `defensive draws` where half of them came from
             the defensive density, or `reference value`, which has no draws of proposals.
@@ -455,7 +455,7 @@ class Precise:
         }
 
     def replaced(self, there: NDArray[np.bool_], others: Precise) -> Precise:
-        """This with the cases of a mask (*) in the place of what they were, (cases)."""
+        """This with the cases of a mask (*) replaced, (cases)."""
 
         def put(mine: Any, its: Any) -> Any:
             made = np.array(mine, dtype=np.result_type(mine, its))

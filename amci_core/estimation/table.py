@@ -1,4 +1,4 @@
-r"""Diagnosing draws from elsewhere: from PyMC, ArviZ, sbi or a program of one's own.
+r"""Diagnosing draws from elsewhere: from PyMC, ArviZ, sbi or your own program.
 
 All that an estimator sees are numbers (`Draws`): f, log p(x, y) and the log density of every
 component at every draw. Whoever has these needs neither a problem nor a flow.
@@ -134,7 +134,7 @@ def diagnose(
         f: f at every draw, in units of f; anything where the density is zero. Or the name of its
             column.
         component: Which component each draw came from; not needed for a single one.
-        log_weight: log_joint - log_q in nats, in the place of both.
+        log_weight: log_joint - log_q in nats, instead of both.
         log_E2: log E2 in nats, where it is known.
         f_max: M, where f lies in [0, M], for draws of q1_complement, which serve M - f.
         r_eff: Effective number of independent draws over n, in (0, 1], for dependent ones such as
@@ -283,7 +283,7 @@ def _draws(
         raise ValueError(
             f"log_q: expected components among {', '.join(COMPONENTS)}, got {', '.join(log_q)}"
         )
-    # A single component of another name stands in the place of q2.
+    # A single component of another name counts as q2.
     slots = {COMPONENTS.index(k if k in COMPONENTS else "q2"): k for k in log_q}
     slots = dict(sorted(slots.items()))
     densities = {}

@@ -12,7 +12,7 @@ proposal made for t:
     r_t = y_t - E0_t Q_own(t),    b_t = ridge regression of r_t on Q - 1,
     E_t = E0_t + mean(r_t) - mean(Q - 1) b_t,    mu = (E1_plus - E1_minus) / E2.
 
-With optimal proposals r_t = 0: there is no error, whatever the ridge (Theorem 1 of the paper). To
+With optimal proposals r_t = 0: there is no error, for every ridge (Theorem 1 of the paper). To
 first order the variance is at most that of any table with the same numbers of draws, AMCI, SNIS
 and sample reuse included, since (sum_j u_j)^2 / (sum_j a_j q_j) <= sum_j u_j^2 / (a_j q_j).
 

@@ -219,11 +219,11 @@ class TwoSided(Estimator):
 
         E2 = (E1 + E1c) / M,    mu = E1 / E2 = M E1 / (E1 + E1c),
 
-    which lies in [0, M] whatever is drawn, and has relative variance (1 - mu / M)^2 (c1 / N +
+    which lies in [0, M] for all draws, and has relative variance (1 - mu / M)^2 (c1 / N +
     c1c / K) from N and K draws, c1 and c1c being relative variances of single ones. With optimal
     proposals it has none.
 
-    It is a table: p(x, y) f / M at the points of q1_plus, with M in the place of f, and
+    It is a table: p(x, y) f / M at the points of q1_plus, with M instead of f, and
     p(x, y) (M - f) / M at those of q1_complement, with zero, make E1 and E2 if E2 takes both.
 
     References:

@@ -150,7 +150,7 @@ def _quantiles(
 
 
 class Sweep:
-    """The settings of n cases, each of which any process can do by its number.
+    """The settings of n cases, any process can do each by its number.
 
     Arguments are those of `evaluate`.
 

@@ -1,6 +1,6 @@
 r"""Proposals from elsewhere: of torch.distributions, scipy, zuko, sbi, normflows, or a function.
 
-Whatever comes is made a function of (y, theta) that gives an object with `sample` and `log_prob`,
+Every kind is made a function of (y, theta) that gives an object with `sample` and `log_prob`,
 as `torch.distributions` has them. Such an object takes all points at a time, draws with the global
 generator, and outside its support raises, gives NaN, or gives a finite number, depending on
 `validate_args` (which importing zuko switches off for all of them). A `ConditionalDensity` draws
@@ -158,7 +158,7 @@ class ExternalDensity(ConditionalDensity):
 
 
 def maker_of(name: str, given: Any, y: Tensor, theta: Tensor | None) -> Maker:
-    """A function of y and theta, of whatever was given for a proposal.
+    """A function of y and theta, from what was given for a proposal.
 
     Arguments:
         name: What messages call it.

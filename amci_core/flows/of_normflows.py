@@ -109,7 +109,7 @@ class NormflowsDensity(TransformedDensity):
         return x.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
 
     # The layers are called here, one by one: the model's own methods add up log determinants in
-    # float32, whatever the weights are, and draw from the global generator.
+    # float32 for weights of any type, and draw from the global generator.
     def _forward(self, u: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
         base = self._model.q0
         z = base.loc + base.log_scale.exp() * torch.special.ndtri(_open(u.flatten(0, 1)))

@@ -79,7 +79,7 @@ class Proposals:
         variant: str = "outside",
         dtype: torch.dtype = torch.float64,
     ) -> Proposals:
-        """Proposals from elsewhere, each of whatever kind.
+        """Proposals from other libraries, of any kind.
 
         - A function of y (*, D_y) and theta (*, D_theta), or None where the problem has no theta.
           It gives an object with `sample` and `log_prob`, as those of `torch.distributions`, of
@@ -91,7 +91,7 @@ class Proposals:
           its x is our y. Posteriors that sample by MCMC have no normalized density, and can draw
           for no estimate.
 
-        Points outside the support get -inf, whatever `validate_args` says. Draws depend on the
+        Points outside the support get -inf, with `validate_args` on or off. Draws depend on the
         seed alone: the global generator is seeded for them, and set back. Up to 131,072 draws at
         one case are compared with the log density, which has to be normalized; that takes a second
         or so.

@@ -90,7 +90,7 @@ class Bins(NamedTuple):
 
 
 class Knots:
-    """Splines of which every one serves a single point.
+    """Splines, one for each point.
 
     Arguments:
         sizes: Unnormalized logarithms of the bins' widths, and of their heights, (*, 2 bins).
@@ -152,7 +152,7 @@ class SharedKnots:
 
 @cache
 def _cumulation(bins: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(bins, bins + 1): takes unnormalized sizes to ends of bins, of which none is too small."""
+    """(bins, bins + 1): takes unnormalized sizes to ends of bins, none of them too small."""
     with torch.inference_mode(False):
         ramp = SMALLEST * torch.arange(bins + 1, dtype=dtype, device=device)
         return torch.ones_like(ramp).expand(bins, -1).triu(1) * (1 - SMALLEST * bins) + ramp

@@ -147,7 +147,7 @@ class Variable:
         """Values at the ends of the range moved to the next number within it, (*, D).
 
         From 0 to the next of float32, since distributions of torch may compute in that type
-        whatever they are given. Whole numbers stay.
+        for any input. Whole numbers stay.
         """
         if self.whole:
             return value
@@ -218,7 +218,7 @@ def _joined(values: Array) -> Ends:
 
 
 def between(low: float, high: float) -> Constraint:
-    """The numbers from low to high, either of which may be infinite."""
+    """The numbers from low to high, either end may be infinite."""
     if math.isfinite(low):
         return interval(low, high) if math.isfinite(high) else greater_than(low)
     return less_than(high) if math.isfinite(high) else real
@@ -737,7 +737,7 @@ class Problem(ABC):
         return y, self.sample_theta(n, generator)
 
     def with_negated_f(self) -> Problem:
-        """The problem with -f in the place of f: its f_plus is the f_minus of this one.
+        """The problem with -f: its f_plus is the f_minus of this one.
 
         By default its defensive density is the prior, and its f_plus may be positive on all of the
         prior's support. Define it where more is known, such as a problem of the same class with
@@ -754,7 +754,7 @@ class Problem(ABC):
         return _Negated(self)
 
     def complement(self) -> Problem:
-        """The problem with M - f in the place of f, M being `f_max`: `q1_complement` is its q1.
+        """The problem with M - f, M being `f_max`: `q1_complement` is its q1.
 
         By default its defensive density is the prior. Define it where more is known, such as the
         support of M - f.
@@ -808,7 +808,7 @@ class DerivedProblem(Problem):
 
 
 class Complement(DerivedProblem):
-    """The problem with M - f in the place of f, M being its `f_max`.
+    """The problem with M - f, M being its `f_max`.
 
     Arguments:
         original: The problem.
@@ -840,7 +840,7 @@ class Complement(DerivedProblem):
 
 
 class _Negated(DerivedProblem):
-    """The problem with -f in the place of f."""
+    """The problem with -f."""
 
     nonnegative = False
     shared = (
@@ -908,7 +908,7 @@ def check_problem(value: Any) -> Problem:
 
 @dataclass(frozen=True)
 class Violation:
-    """What a method gave in the place of what was expected.
+    """What a method returned instead of what was expected.
 
     Arguments:
         method: Its name.

@@ -1,4 +1,4 @@
-r"""A problem made of torch's distributions: whatever follows from them is filled in."""
+r"""A problem made of torch's distributions: ranges, samplers and truth follow."""
 
 from __future__ import annotations
 

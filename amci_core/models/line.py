@@ -20,7 +20,7 @@ from amci_core.models.quadrature import Quadrature
 CHUNK = 32
 # If the parts of mu differ by a smaller share than the quadrature can tell, mu is zero.
 INDISTINCT = 4e-9
-# A log p(x, y) of which no f that a float can hold makes more than exp(-290).
+# With this log p(x, y), f p(x, y) is below exp(-290) for every f that a float can hold.
 NOTHING = -1000.0
 # Beyond this any f may overflow.
 FARTHEST = 1e30

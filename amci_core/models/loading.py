@@ -37,7 +37,7 @@ def load_problem(file: str | Path) -> Problem:
     The file is run, with its own folder on the import path.
 
     Warning:
-        Load only files that you trust: whatever is in them is run.
+        Load only files that you trust: their code is run.
 
     Arguments:
         file: `FILE.py:NAME`, the name of a problem that the file makes, as by `amci_core.model`,

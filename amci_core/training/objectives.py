@@ -79,7 +79,7 @@ class PaperObjective(Objective):
         epochs: Most epochs on one training set.
         missteps: Rises of the validation loss that are forgiven.
         source: Where theta and x come from, a name in `targets.SOURCES`: `importance`, or
-            `mcmc`, a chain on g(theta, x), of which q' = g and r is constant.
+            `mcmc`, a chain on g(theta, x): q' = g and r is constant.
     """
 
     # What the objective lowers. A light tail far out makes the relative variance of a flow
@@ -118,7 +118,7 @@ class PaperObjective(Objective):
         return _weighted_loss(q, sample)
 
     def _refresh(self) -> None:
-        # Plain tuples, since checkpoints hold nothing else.
+        # Plain tuples, since checkpoints hold only these.
         self.train: tuple[Any, ...] = tuple(
             self.target.sample(self.size, self.generator, self.source)
         )
@@ -154,7 +154,7 @@ class RefineObjective(Objective):
         - E_g[grad log q] = - E_m[(g / m) grad log q],
 
     with the K weights g / m self-normalized. Since E_q[grad log q] = 0, the same expectation with
-    q / m in the place of g / m vanishes, and is subtracted:
+    q / m instead of g / m vanishes, and is subtracted:
 
         loss = - sum_k (G_k - Q_k) log q(x_k),
         G_k prop. to g(x_k) / m(x_k),   Q_k prop. to q(x_k) / m(x_k),

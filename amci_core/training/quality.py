@@ -152,7 +152,7 @@ class HeldOut:
 def _parts(
     y: Tensor, theta: Tensor | None, coordinates: int
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """The cases a few at a time, each of which takes points of so many coordinates."""
+    """The cases a few at a time, with points of so many coordinates each."""
     size = max(1, AT_ONCE // coordinates)
     for i in range(0, len(y), size):
         yield y[i : i + size], None if theta is None else theta[i : i + size]

@@ -172,7 +172,7 @@ class Target:
     ) -> tuple[Tensor, Tensor | None]:
         """Pairs y, theta: n from p(y) p(theta), `uniform` more spread over the typical ranges."""
         y, theta = self.problem.sample_cases(n, generator)
-        # Training is in float32, whatever samplers give.
+        # Training is in float32, also if samplers give float64.
         y = torch.cat([y.float(), _spread(self.problem.y, uniform, generator)])
         if theta is None:
             return y, None
@@ -267,7 +267,7 @@ class JointTarget(Target):
     refers = False
 
     def sample(self, n: int, generator: torch.Generator, source: str = "importance") -> Sample:
-        # p(x, y) is drawn from directly, whatever the source.
+        # p(x, y) is drawn from directly, for every source.
         x = self.problem.sample_prior(n, generator)
         y = self.problem.sample_likelihood(x, generator)
         return Sample(y, self.problem.sample_theta(n, generator), x, torch.zeros_like(x[:, 0]))

@@ -48,7 +48,7 @@ class Explorer(IFrame):
 def _jupyter() -> str | None:
     """The path of the Jupyter server that this kernel belongs to, where it has a proxy.
 
-    A browser that reaches Jupyter through a hub, a tunnel or a container reaches nothing else on
+    A browser that reaches Jupyter through a hub, a tunnel or a container reaches only its port on
     this machine.
     """
     hub = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")

@@ -96,7 +96,7 @@ def label(name: str, *, signed: bool = False, variant: str = "") -> str:
     Arguments:
         name: Which of `SHAPES`.
         signed: Whether f takes both signs, so that q1 and g carry theirs.
-        variant: Which proposals; those of the oracle, and stand-ins, were not learnt.
+        variant: Which proposals; oracle and fallback proposals were not learnt.
     """
     text = SHAPES[name].label
     if signed and name in ("q1", "target"):

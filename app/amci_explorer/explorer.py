@@ -178,7 +178,8 @@ class Explorer:
     def report(self, error: Exception) -> None:
         """Shows what failed in words; the page stays alive."""
         log.error("a visitor could not be answered", exc_info=error)
-        self.complain(f"The page could not be updated: {str(error) or type(error).__name__}. Your settings are unchanged.")
+        why = str(error) or type(error).__name__
+        self.complain(f"The page could not be updated: {why}. Your settings are unchanged.")
 
     def complain(self, message: str) -> None:
         """Says what went wrong, above all else."""
@@ -218,7 +219,7 @@ class Explorer:
     def _open(self) -> None:
         """Opens the state's problem in every view, and calls off all computing.
 
-        If one view fails the visitor is told, and the others are opened all the same.
+        If one view fails the visitor sees a message, and the others still open.
         """
         self.results.forget()
         for view in (self.densities, self.controls, self.film, self.summary, self.errors):

@@ -204,7 +204,7 @@ class Computations:
         proposals = self.proposals(settings)
         shown = shown_estimators(self.problem, proposals)
         own = stream(proposals, shown, "sobol" if sobol else None)
-        # With E2 known, AMCI's mean of f w is plain importance sampling, whatever draws for it.
+        # With E2 known, AMCI's mean of f w is plain importance sampling, for every q2.
         others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
         return joined([own, *others]) if others else own
 

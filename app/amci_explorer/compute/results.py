@@ -1,4 +1,4 @@
-r"""A page's results, each with the request that it answers; nothing else is shown or saved."""
+r"""A page's results, each with the request that it answers, which alone are shown and saved."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Results:
         self._failed: dict[str, Request] = {}
 
     def of(self, name: str) -> Result | None:
-        """The newest result of a card, whichever request it answers."""
+        """The newest result of a card, for any request."""
         return self.all.get(name)
 
     @property
@@ -117,7 +117,7 @@ class Results:
         async def wait() -> None:
             try:
                 found = await runner.runner().call(browser_of(self._document), function, *given)
-            except Exception as error:  # the user must see it, whatever it is
+            except Exception as error:  # shown to the user
                 found = error
             await on_page(self._document, partial(then, found))
 

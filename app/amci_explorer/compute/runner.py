@@ -30,7 +30,7 @@ from amci_core._arguments import check_count
 from amci_core.parallel import local_cluster
 
 log = logging.getLogger(__name__)
-# What happens to workers is told in the words of the page.
+# The page reports what happens to workers in its own words.
 logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 # What the environment says of workers: their number, or the address of a Dask scheduler; and of
@@ -139,7 +139,9 @@ class Cluster:
             future.release()
             raise
         except distributed.scheduler.KilledWorker:
-            raise RuntimeError(f"{what} crashed its workers and was stopped: reduce draws or runs") from None
+            raise RuntimeError(
+                f"{what} crashed its workers and was stopped: reduce draws or runs"
+            ) from None
         except (ClosedClientError, FutureCancelledError, CommClosedError):
             self._connecting = None
             asyncio.get_running_loop().create_task(client.close(), context=Context())
@@ -190,7 +192,7 @@ class Result:
     Arguments:
         asked: The request that it answers.
         value: The answer so far.
-        seconds: Since the computation began, in whichever session.
+        seconds: Since the computation began, in any session.
         complete: Whether it is final.
         stopped: Why it is final before it is whole, in words; empty for a whole one.
     """
@@ -225,11 +227,11 @@ class Runner:
     async def results(self, request: Any, browser: str) -> AsyncGenerator[Result, None]:
         """Better and better results of a request; the last one is complete.
 
-        Whoever stops iterating waits no longer; a computation that nobody waits for is cancelled.
+        A computation is cancelled once no session iterates over its results.
 
         Raises:
             Unreachable: there is no connection to the workers. It can be asked again.
-            Exception: whatever the computation raises.
+            Exception: what the computation raises.
         """
         if request in self._finished:
             self._finished.move_to_end(request)
@@ -271,7 +273,7 @@ class Runner:
 
 
 class _SharedTask:
-    """A computation, begun for the first who asks, of whom all have the same results.
+    """A computation, shared by all who request it.
 
     Attributes:
         browsers: Those who wait, once for each of their sessions.
@@ -293,7 +295,7 @@ class _SharedTask:
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
     def leave(self, browser: str) -> None:
-        """Somebody waits no longer."""
+        """One session waits no longer."""
         self.browsers.remove(browser)
         if not self.browsers:
             self._task.cancel()

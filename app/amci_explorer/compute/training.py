@@ -214,7 +214,7 @@ class TrainingSession:
                 await on_page(self._document, self.watch)
                 with tempfile.TemporaryDirectory(prefix="amci-training-") as folder:
                     await self._follow(request, Path(folder))
-        except Exception as error:  # the user must see it, whatever it is
+        except Exception as error:  # shown to the user
             self.message = " ".join(str(error).split()) or type(error).__name__
         self._task, self.waiting = None, False
         await on_page(self._document, self.watch)

@@ -39,7 +39,7 @@ class CaseDraws:
         problem: What is integrated.
         proposals: What is drawn from.
         y: The observation, as `Problem.check` takes it.
-        theta: Likewise.
+        theta: The parameter of f, (D_theta,).
         draws: Draws from each proposal that the first estimate has.
         seed: Whole number >= 0.
 

@@ -83,7 +83,7 @@ def level(
         problem: The problem.
         proposals: What to estimate it with; None for no estimate.
         y: The observation, as `Problem.check` takes it.
-        theta: Likewise.
+        theta: The parameter of f, (D_theta,).
     """
     known = _known(problem, "mismatch", _case(y), _case(theta))
     if known is not None:

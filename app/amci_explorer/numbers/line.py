@@ -35,7 +35,7 @@ DRAWS, EVEN = 64, 151
 # density's mass, and no longer than for so many rounds and points.
 STRAIGHT, ROUNDS, MOST = 3e-5, 24, 1500
 QUARTERS = np.array([0.25, 0.5, 0.75])
-# A density of which a larger share is not resolved is not shown.
+# A density is not shown if a larger share of it is not resolved.
 LARGEST_DOUBT = 0.01
 # Distances from the draws' median and from an end of a range, in units of the draws' spread.
 FAR = np.sinh(np.linspace(-10, 10, 61))

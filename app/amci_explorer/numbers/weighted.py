@@ -32,7 +32,7 @@ from amci_core.flows.proposals import draw_all
 from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import Density
 
-# What fewer effective draws show is not judged.
+# Nothing is judged below this effective sample size.
 FEWEST = 30.0
 # Instead of the logarithm of zero, which could not be subtracted.
 LEAST = -1e300

@@ -44,7 +44,7 @@ class Preset:
         watch: What to watch there, in a sentence or two.
         learnt: What is learnt from it, in a sentence.
         y: The observation, empty where there is none.
-        theta: Likewise.
+        theta: The coordinates of theta.
         variant: Which proposals.
         snapshot: Frame of the training film.
         draws: Draws from each proposal.
@@ -163,7 +163,7 @@ def coordinates(names: Sequence[str]) -> dict[int, str]:
 
 
 def pairs(names: Sequence[str]) -> dict[tuple[int, int], str]:
-    """The pairs of them, likewise; of one coordinate it and itself."""
+    """Pairs of coordinates and their names; a single coordinate is paired with itself."""
     several = combinations(range(1, len(names) + 1), 2)
     found = {(i, j): f"{names[i - 1]}, {names[j - 1]}" for i, j in several}
     return found or {(1, 1): names[0]}

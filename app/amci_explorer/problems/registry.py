@@ -190,7 +190,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def problem(name: str, f: str = "") -> Problem:
-    """The problem of that name; with the expression f in the place of its own, if there is one.
+    """The problem of that name; with the expression f instead of its own, if one is given.
 
     Raises:
         ValueError: no problem has that name, or f is no expression for it.

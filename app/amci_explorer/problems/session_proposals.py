@@ -44,7 +44,7 @@ _RECEIVED: dict[tuple[str, str, int], bytes] = {}
 def add(
     problem: str, variant: str, proposals: Proposals, session: object, *, taken: Collection[str]
 ) -> Proposals:
-    """Adds proposals, and returns them under a name that nothing else has had."""
+    """Adds proposals, and returns them under a new name."""
     several = chain([variant], (f"{variant}-{number}" for number in count(2)))
     name = next(n for n in several if (problem, n) not in _GIVEN and n not in taken)
     _GIVEN.add((problem, name))

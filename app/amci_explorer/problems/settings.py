@@ -16,7 +16,7 @@ class Settings:
     Arguments:
         problem: Name of the problem.
         y: The observation's coordinates, empty where there is none.
-        theta: Those of theta, likewise.
+        theta: The coordinates of theta.
         variant: Which proposals.
         snapshot: Frame of the training film, None for the trained proposals.
         draws: Draws from each proposal.

@@ -22,7 +22,7 @@ HANDLE = "_handle"
 
 
 def wrap(place: Any, name: str, ours: Callable[..., Any]) -> None:
-    """Puts a function, called with theirs first, in the place of one of a class or module."""
+    """Puts a function, called with theirs first, instead of one of a class or module."""
     theirs = getattr(place, name)
 
     def call(*arguments: Any, **options: Any) -> Any:

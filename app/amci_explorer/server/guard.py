@@ -49,7 +49,7 @@ POLICY = (
     "connect-src 'self' blob:; manifest-src 'self'; base-uri 'self'; form-action 'self'"
 )
 INLINE = re.compile(rb"<script\b(?![^>]*\bsrc=)")
-# Panel imports whatever module an address under the first names; the page uses none of these.
+# Panel imports any module that an address under the first names; the page uses none of these.
 UNUSED = (f"/{COMPONENT_PATH}", "/autoload.js", "/metadata")
 # In moves: the whole document costs as much as a second of them.
 WHOLE_DOCUMENT, FURTHER_CHANGE = 100, 0.1
@@ -65,7 +65,7 @@ _TURNS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 class Line(RequestHandler):
-    """Answers with a status and one line of text, whatever the method is."""
+    """Answers with a status and one line of text, for every method."""
 
     def initialize(self, status: int, why: str, wait: float = 0.0) -> None:
         """Takes what `_refusal` gave."""
@@ -151,7 +151,7 @@ def _find_handler(
     connection: Any = request.connection
     connection.set_max_body_size(LONGEST_MESSAGE)
     path = request.path.removeprefix(application.prefix)
-    # What a proxy or a container asks, by whatever name.
+    # For health checks of proxies and containers, under any host name.
     alive = {"status": 200, "why": "ok"} if path == "/health" else None
     answer = alive or _refusal(application, request)
     if answer:
@@ -177,7 +177,7 @@ async def _get_page(theirs: Any, handler: Any, *arguments: Any, **options: Any) 
                 handler.set_cookie(COOKIE, new_cookie(), secure=secure, **flags)
             await theirs(handler, *arguments, **options)
         finally:
-            # A page takes one turn of the loop: without a rest nobody else would have one.
+            # A page takes one turn of the loop: without a rest others would get none.
             rest = min(REST * (time.monotonic() - began), LONGEST_REST)
             asyncio.get_running_loop().call_later(rest, BUILDING.release)
 

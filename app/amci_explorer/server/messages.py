@@ -1,6 +1,6 @@
 r"""What a message of a page may be.
 
-A page sends what somebody did: a model's new value, an event, a piece of a file. Bokeh would take
+A page sends what a visitor did: a model's new value, an event, a piece of a file. Bokeh would take
 more: new models, a whole document, arrays of any type, and gzip of any size. That is refused
 before Bokeh reads it.
 """
@@ -18,7 +18,7 @@ from bokeh.protocol.exceptions import ProtocolError
 # Bytes of one message, of one frame, and of a request's body. A move has a few hundred; the
 # largest is a piece of a file, see `views.inputs`: 256 KB.
 LONGEST_MESSAGE = 2**20
-# Values in a message, each of which takes a microsecond to read; a page sends up to a hundred.
+# Values in a message, a microsecond each to read; a page sends up to a hundred.
 MOST_VALUES = 20_000
 # Changes in a message, which are done in one turn of the server's loop; a page sends up to twenty.
 MOST_EVENTS = 64
@@ -32,7 +32,7 @@ DTYPES = {"bool", "object", "float32", "float64", *NUMBERS}
 
 
 class Bounded:
-    """Puts messages together, in the place of Bokeh's receiver.
+    """Puts messages together, instead of Bokeh's receiver.
 
     Arguments:
         protocol: Bokeh's protocol, which makes a message of its parts.

@@ -1,4 +1,4 @@
-r"""What the log holds: lines that end, and not too many, whatever a visitor sends."""
+r"""What the log holds: lines that end, and not too many."""
 
 from __future__ import annotations
 

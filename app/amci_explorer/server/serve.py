@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def serve(options: argparse.Namespace, start_workers: Any) -> None:
-    """Serves the page as the options say, until the process is told to end."""
+    """Serves the page as the options say, until the process gets a signal to end."""
     import panel as pn
 
     from amci_explorer.server.guard import ROUTES
@@ -70,7 +70,7 @@ def serve(options: argparse.Namespace, start_workers: Any) -> None:
         websocket_origin=origins(options),
         use_xheaders=options.proxy,
         extra_patterns=ROUTES,
-        # Nobody but this process makes sessions.
+        # Only this process makes sessions.
         sign_sessions=True,
         secret_key=secrets.token_bytes(32),
         # A page that has lost its connection reloads: what it has left is of no use to anybody.

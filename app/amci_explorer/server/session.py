@@ -37,20 +37,20 @@ _SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 
 def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
-    """Has a method called with whatever fails while a document is told something."""
+    """Has a method called with errors of a document's updates."""
     _TELL[document] = weakly(tell)
 
 
 def on_news(document: Any, tell: Callable[[str], None]) -> None:
-    """Has a method called with whatever the server has to say to a document's session."""
+    """Has a method called with messages for a document's session."""
     _SAY[document] = weakly(tell)
 
 
 @contextmanager
 def guarded(document: Any) -> Iterator[None]:
-    """The one way to a page: what changes is one message, and what fails is told.
+    """The one way to a page: a change is one message, a failure is reported.
 
-    Whatever changes once the page stands has to be said in here. Bokeh and Panel have a way of
+    Every change of a loaded page is made in here. Bokeh and Panel have a way of
     their own each to send what is not, and one may overtake the other: the page would be told of a
     picture that it has not got yet.
 

@@ -74,7 +74,7 @@ class Shares:
         return early
 
 
-# Pages are fetched and connect, which counts as well: somebody who reloads again and again, and a
+# Pages are fetched and connect, which counts as well: a visitor who reloads again and again, and a
 # class of thirty that opens the page at once.
 PAGES = Shares(Rate(0.5, 20), Rate(1, 120))
 # Messages: a drag sends up to sixty moves a second, the first look at a page some thirty messages.

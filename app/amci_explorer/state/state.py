@@ -100,7 +100,7 @@ class State(param.Parameterized):
 
         Arguments:
             name: The problem's name.
-            f: An expression of x and theta in the place of the problem's own f; empty for that.
+            f: An expression of x and theta instead of the problem's own f; empty for the latter.
             keep: Whether anything is to be kept.
 
         Raises:
@@ -362,7 +362,7 @@ class State(param.Parameterized):
 
 
 def decoded(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
-    """The parameters of a page's address as text, whatever bytes came.
+    """The parameters of a page's address as text, from any bytes.
 
     Arguments:
         arguments: For each name its values; the first one holds.

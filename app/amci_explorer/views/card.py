@@ -34,9 +34,9 @@ class Card:
         results: Where its results come from.
 
     Attributes:
-        shown: The newest result, complete or not, whichever request it answers.
+        shown: The newest result, complete or not, for any request.
         reference: The result of the reference case, if the card `compares`.
-        halted: Why nothing is computed, such as a failure; shown in the place of its progress.
+        halted: Why nothing is computed, such as a failure; shown instead of its progress.
     """
 
     name: ClassVar[str]
@@ -147,7 +147,7 @@ class Card:
         self.tell()
 
     def stop(self) -> None:
-        """Cancels its computations, because nobody looks."""
+        """Cancels its computations, because it is hidden."""
         for name in self._names:
             self.results.cancel(name)
 

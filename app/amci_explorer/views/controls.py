@@ -91,7 +91,7 @@ class Controls:
         self.problem = select("Problem", titles, value=state.original, margin=0)
         self.problem.param.watch(callback(self._chose_problem), "value")
         self.target = TargetControls(state)
-        # What a check of a problem of one's own found, and what its proposals are not.
+        # Findings of the check of a user's problem, and warnings about its proposals.
         self._warned, self._note = (HTML("", NOTE, "p { padding-top: 4px; }") for _ in range(2))
         self.case = CaseControls(state, HANDLES)
         # As many buttons as the problem with most presets has: to name them anew takes page and

@@ -52,7 +52,7 @@ th, td { padding: 2px 24px 2px 0; text-align: left; font-variant-numeric: tabula
 ANSWER = "answer"
 SEARCHING = (
     "Tries more draws, then half of them from the defensive density, then a reference value: each "
-    f"up to {MOST_DRAWS:,} draws, some seconds in all …"
+    f"up to {MOST_DRAWS:,} draws, some seconds …"
 )
 EMPTY = '<div class="verdict"><p>Sampling …</p></div>'
 

@@ -67,7 +67,7 @@ class FilmView:
         note = (
             "Relative variance of the weights of q₁, the median over held-out cases."
             if usable
-            else "Training history exists only for \"spline\". Select it under Proposals."
+            else 'Training history exists only for "spline". Select it under Proposals.'
         )
         rows = "".join(
             f"<tr{' aria-current=true' * (i == frame)}><td>{each.step:,}</td>"

@@ -79,7 +79,7 @@ def select(label: str, options: list[str] | dict[str, Any], **more: Any) -> Sele
 
 
 def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui.RadioButtonGroup:
-    """A row of buttons of which one is pressed; the label is for assistive technology."""
+    """A row of buttons, one of them pressed; the label is for assistive technology."""
     return pmui.RadioButtonGroup(
         options=options,
         label=label,
@@ -193,7 +193,7 @@ class CountField(Typed):
 class Upload(pmui.FileInput):
     """A button that hands over a file's name and content, and forgets both.
 
-    Panel's own gathers whatever a page sends for as long as it sends, and makes bytes of any
+    Panel's own gathers all that a page sends, and makes bytes of any
     number: what a page of ours never says is refused here.
 
     Arguments:

@@ -1,4 +1,4 @@
-r"""Bring your draws: what a table from elsewhere says, read once and kept by nobody."""
+r"""Bring your draws: what a table from elsewhere says, read once and not stored."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def about_table(result: TableResult, *, dark: bool) -> str:
             "k̂": _known(seen["pareto_k"], partial(number, digits=2)),
             "Limit of k̂": _known(seen["pareto_threshold"], partial(number, digits=2)),
             "Largest weight": _known(seen["largest_weight"], percent),
-            "Missed mass": _known(seen["uncovered_mass"], percent),
+            "Uncovered mass": _known(seen["uncovered_mass"], percent),
         }
         for name, each in found.items()
         for term, seen in _diagnosed(each).items()

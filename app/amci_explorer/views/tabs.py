@@ -1,4 +1,4 @@
-r"""Cards of which one is open: each is made, and computes, when it is first looked at."""
+r"""Cards, one of them open: each is made, and computes, when it is first looked at."""
 
 from __future__ import annotations
 

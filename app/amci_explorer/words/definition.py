@@ -13,7 +13,7 @@ CURVES = {"q₁": "q1", "q₁⁺": "q1", "q₁⁻": "q1_minus", "q₂": "q2"}
 
 
 def definition(problem: Problem) -> tuple[str, dict[str, str]]:
-    """The sentence, and which of its words have the colour of which curve.
+    """The sentence, and the curve whose colour each word has.
 
     Arguments:
         problem: The problem; with another f the one that has it.

@@ -28,7 +28,7 @@ from amci_explorer.text import number, percent
 RELIABLE, MORE_DRAWS, NO_TRUST = LEVELS
 # Below this relative error an estimate is exact to rounding.
 EXACT = 1e-11
-# An error above this makes an estimate useless, whatever its draws say of it.
+# An error above this makes an estimate useless, with any verdict.
 USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
 NOTHING_TO_GAIN = 0.1
@@ -39,10 +39,10 @@ NAMES = {
     "snis-qm": "SNIS from the mixture qₘ",
     "snis-qm-stratified": "SNIS from the same draws",
 }
-# The effective number of errors from which on a mean that the runs do not determine is told, as
+# The effective number of errors from which on an undetermined mean is shown, as
 # "about" and one digit: rare runs make it, and it is right within a factor of two or so.
 ROUGH = 8
-# Draws from which on the bound, which is asymptotic, is told.
+# Draws from which on the bound, which is asymptotic, is shown.
 BOUND_FROM = 10
 
 
@@ -75,7 +75,7 @@ class Compared:
         rival: The best of the estimators that AMCI is compared with; empty if there is none.
         best: The rival's error.
         bound: The bound on self-normalized samplers; NaN without one.
-        rough: Those of which the runs show one digit, and do not determine more.
+        rough: Errors known to one digit.
     """
 
     amci: float
@@ -109,9 +109,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         text = ""
     if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
         few = "a few of them make most of it. More runs or draws may help."
-        return Headline(
-            f"{text}Too few runs to estimate the errors: {few}", level, found.reason
-        )
+        return Headline(f"{text}Too few runs to estimate the errors: {few}", level, found.reason)
     text += f"With {curves.budgets[at]:,} draws AMCI "
     if errors.amci < EXACT:
         text += "is exact (Theorem 1)"
@@ -154,7 +152,7 @@ def compare(curves: ErrorCurves, at: int) -> Compared:
         for name, curve in curves.by_name.items()
     }
     quartiles = {n: [float(q[at]) for q in c.quartiles] for n, c in curves.by_name.items()}
-    # Where E2 is known nobody self-normalizes.
+    # If E2 is known, self-normalizing is pointless.
     plain = [name for name in found if name in PLAIN]
     rivals = [
         name

@@ -1,4 +1,4 @@
-r"""Messages about a problem of one's own."""
+r"""Messages about a user's own problem."""
 
 from __future__ import annotations
 

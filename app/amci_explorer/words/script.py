@@ -1,4 +1,4 @@
-r"""The figures of the summary as a script of one's own."""
+r"""The figures of the summary as a Python script."""
 
 from __future__ import annotations
 
