@@ -39,8 +39,9 @@ def read_cases(file: str | Path, problem: Problem) -> KnownCases:
     """Reads cases and their values of mu from a table or a JSON file.
 
     A CSV or Parquet file has the columns `y` and `theta` (`y1`, `y2`, ... in several dimensions),
-    `value` and, where it is known, `error`, the standard error of the value. A JSON file has an object of such columns, in which y and theta may be lists of lists, or a list of
-    objects, one for each case.
+    `value` and, where it is known, `error`, the standard error of the value. A JSON file has an
+    object of such columns, in which y and theta may be lists of lists, or a list of objects, one
+    for each case.
 
     Arguments:
         file: The file, whose name ends with .csv, .parquet or .json.
