@@ -214,3 +214,5 @@ def test_a_known_normalizer_leaves_a_tab_without_sense_and_other_problems_are_ch
     is_moved_and_diagnosed(opened, State("peak"))
     for name in set(PROBLEMS) - {"tail-1d", "tail-5d", "gain-loss", "peak"}:
         is_chosen_and_its_figures_follow(opened, name, draws=64)
+        # Between the sizes of one problem the point would be kept.
+        turn_to(opened, "peak")
