@@ -387,11 +387,18 @@ def _uniform(cases: int, n: int, problem: Problem) -> Tensor:
 
 
 def _has_shape(x: Tensor | None, u: Tensor, method: str, notes: _Notes) -> TypeGuard[Tensor]:
-    """Whether there are points for uniform ones, of their shape."""
-    if x is not None and x.shape != u.shape:
-        shapes = f"{tuple(u.shape)} for uniform points of this shape, got {tuple(x.shape)}"
+    """Whether there are points for uniform ones, finite and of their shape."""
+    if x is None:
+        return False
+    came = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+    if came != tuple(u.shape):
+        shapes = f"{tuple(u.shape)} for uniform points of this shape, got {came}"
         notes.error(method, f"expected shape {shapes}")
-    return x is not None and x.shape == u.shape
+        return False
+    if not x.isfinite().all():
+        notes.error(method, "gives points that are NaN or infinite for uniform ones within (0, 1)")
+        return False
+    return True
 
 
 def _check_likelihood(

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 MAX_BYTES, MAX_ROWS = 2**30, 5_000_000
 # Compressed data may be so many times as large as the file, and so many bytes anyway.
 MOST_UNPACKED, SMALL = 20, 2**20
+# How netCDF says that values are stored scaled, and which one stands for none.
+PACKING = ("scale_factor", "add_offset", "_FillValue")
 TEXT = "component"
 # A field between semicolons that is a number with a decimal comma.
 DECIMAL_COMMA = re.compile(rb"(?m)(?:^|;)[ +-]*\d*,\d+(?:[eE][+-]?\d+)?\s*(?:;|$)")
@@ -154,17 +156,35 @@ def _netcdf(content: bytes, wanted: Wanted) -> Columns:
                 if data.external is None and not data.is_virtual and data.dtype.kind in "fiub":
                     _check_rows(data.shape[0] * (data.shape[1] if data.ndim > 1 else 1))
                     _check_unpacked(data.nbytes, content)
-                    found.setdefault(data.name.rpartition("/")[2], _unpacked(data))
+                    name = data.name.rpartition("/")[2]
+                    if name not in found:
+                        found[name] = _unpacked(name, data)
     return iter(found.items())
 
 
-def _unpacked(data: Any) -> NDArray[Any]:
+def _unpacked(name: str, data: Any) -> NDArray[Any]:
     """The values of a variable of netCDF, which may be stored scaled (CF conventions, 8.1)."""
-    values, about = np.asarray(data), data.attrs
-    if not {"scale_factor", "add_offset"} & {*about}:
+    about = {each: _number(name, each, data.attrs.get(each)) for each in PACKING}
+    values = np.asarray(data)
+    if set(about.values()) == {None}:
         return values
-    scaled = values * about.get("scale_factor", 1.0) + about.get("add_offset", 0.0)
-    return np.where(values == about.get("_FillValue", np.nan), np.nan, scaled)
+    scale, offset, fill = (about[each] for each in PACKING)
+    values = values.astype(float)
+    missing = values == fill
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = values * (1.0 if scale is None else scale) + (offset or 0.0)
+    values[missing] = np.nan
+    return values
+
+
+def _number(name: str, attribute: str, value: Any) -> float | None:
+    """The number that an attribute of a variable is, if it is there."""
+    if value is None:
+        return None
+    found = np.asarray(value)
+    if found.size != 1 or found.dtype.kind not in "fiu":
+        raise ValueError(f"{name}: expected a number for its {attribute}, got {value!r:.50}")
+    return float(found.item())
 
 
 def _members(h5py: Any, group: Any, kind: Any, wanted: Wanted = lambda _: True) -> Iterator[Any]:

@@ -38,7 +38,7 @@ def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnos
 
 def wait_for_way(opened: Visit, found: Diagnosis) -> None:
     """Waits until the estimate has been followed along all draws of this case, not of another."""
-    scale = 100 / abs(found.mu.value) if abs(found.mu.value) > 1e-12 else 1.0
+    scale = 100 / abs(found.mu.value) if found.mu.value else 1.0
     opened.wait(
         f"""([draws, value]) => {{
             const data = ({SOURCE})("diagnostics-way-curve-amci")?.data

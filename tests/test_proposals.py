@@ -112,7 +112,7 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
     logs, doubts = [], []
     for found, pairs in (
         (fresh.estimators["amci"], 16),
-        (card["estimators"]["amci"], card["pairs"]),
+        (card["estimators"]["amci"], card["cases"]),
     ):
         median, low, high = (
             np.log(found[key][-1]) for key in ("remse_median", "remse_q25", "remse_q75")

@@ -50,8 +50,9 @@ AGREE, CONTRADICT = 2.5, 4.0
 # of those that a long check found all but exact at the nearest case, of those that it found good
 # at every case, and of other checked ones.
 UNKNOWN, EXACT, GOOD, INEXACT = (28.0, 3.0), (2.0, 0.0), (28.0, 0.0), (28.0, 10.0)
-# The relative ESS of every term that these need in the long check, with no particle missed.
-ALL_BUT_EXACT, LEAST_GOOD = 0.8, 0.4
+# The relative ESS of every term that these need in the long check, with no particle missed, and
+# how many cases are every case.
+ALL_BUT_EXACT, LEAST_GOOD, LEAST_CASES = 0.8, 0.4, 20
 # The share of N that an estimate's own residuals need, and the least.
 OWN, LEAST_OWN = 1 / 5, 1.5
 # The largest share of a squared residual in their sum, without draws of a defensive density: heavy
@@ -100,8 +101,10 @@ def evidence_near(check: Mapping[str, Any], y: Array, theta: Array | None) -> Ev
     least = np.maximum(1e-12 * np.abs(there).max(0), 1e-100)
     scale = np.maximum(there.std(0), least)
     nearest = np.square((here[..., None, :] - there) / scale).sum(-1).argmin(-1)
-    share = np.array([case["share"] if case["missed"] == 0 else 0.0 for case in cases])
-    others = GOOD if share.min() > LEAST_GOOD else INEXACT
+    # Without particles of a term that no proposal drew, its share is the proposal's own word.
+    sure = [case["missed"] == 0 and case.get("particles", True) for case in cases]
+    share = np.where(sure, [case["share"] for case in cases], 0.0)
+    others = GOOD if len(cases) >= LEAST_CASES and share.min() > LEAST_GOOD else INEXACT
     within = ((here >= there.min(0) - scale) & (here <= there.max(0) + scale)).all(-1)
     needed = np.where(share[nearest, None] > ALL_BUT_EXACT, EXACT, others)
     needed = np.where(within[..., None], needed, UNKNOWN)

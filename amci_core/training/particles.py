@@ -118,10 +118,11 @@ def draw_particles(
         y, theta = target.cases(size - spread, uniform=spread, generator=generator)
         try:
             parts.append(smc(target, y, theta, particles, generator, seconds=until - began)[0])
-        except NotReached:
-            if cases <= 0 and not parts:
-                raise
+        except NotReached as error:
+            failure = error
         taken = clock.now() - began
+    if not parts:
+        raise failure
     return joined(parts)
 
 

@@ -264,7 +264,8 @@ def long_check(
 
     Returns:
         `draws` of each proposal; `cases`, each with y, theta, the least relative effective sample
-        size as `share`, the largest `missed` share of particles, their `level`; and the `text`.
+        size as `share`, the largest `missed` share of particles, whether `particles` reached all
+        terms there, their `level`; and the `text`.
     """
     until = clock.now() + seconds
     generator = torch.Generator().manual_seed(CHECK_SEED)
@@ -295,7 +296,7 @@ def long_check(
         if found and clock.now() + (clock.now() - started) / len(found) > until:
             break
         e = estimated(i, draws)
-        share, missed = 1.0, 0.0
+        share, missed, reached = 1.0, 0.0, all(i in particles[name] for name in names)
         for name in names:
             term = e.diagnostics[TERM_OF[name]]
             share = min(share, float(np.fmin(term.ess, term.pooled_ess)) / draws)
@@ -315,7 +316,9 @@ def long_check(
             level = NO_TRUST
         lists = (None if value is None else value.tolist() for value in at)
         case = dict(zip(("y", "theta"), lists, strict=True))
-        found.append({**case, "share": share, "missed": missed, "level": level})
+        found.append(
+            {**case, "share": share, "missed": missed, "particles": reached, "level": level}
+        )
     check: dict[str, Any] = {"draws": draws, "cases": found}
     return {**check, "text": in_words(problem, check)}
 

@@ -172,9 +172,25 @@ def test_values_that_netcdf_stores_scaled_are_unpacked():
         stored = whole.create_dataset("posterior/f", data=np.array([1, 5, -1], dtype="i2"))
         stored.attrs.update({"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": np.int16(-1)})
         whole["posterior/x"] = [1.0, 2.0, 3.0]
+        # The type of the scale does not bound the values.
+        whole.create_dataset("posterior/z", data=np.array([300, -999], dtype="i2"))
+        whole["posterior/z"].attrs.update(
+            {"scale_factor": np.int16(1000), "_FillValue": np.int16(-999)}
+        )
     found = read_columns(file.getvalue(), name="draws.nc")
     np.testing.assert_array_equal(found["f"], [10.5, 12.5, np.nan])
+    np.testing.assert_array_equal(found["z"], [300_000, np.nan])
     np.testing.assert_array_equal(found["x"], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("scale", [np.ones(3), np.ones((1, 2)), "two", 1j, h5py.Empty("f8")])
+def test_a_scale_that_is_no_number_is_named(scale):
+    file = io.BytesIO()
+    with h5py.File(file, "w") as whole:
+        stored = whole.create_dataset("posterior/f", data=np.array([1, 5, -1], dtype="i2"))
+        stored.attrs["scale_factor"] = scale
+    with pytest.raises(ValueError, match=r"^f: expected a number for its scale_factor, got"):
+        read_columns(file.getvalue(), name="draws.nc")
 
 
 LARGE = 2**60 + 1

@@ -149,11 +149,17 @@ def test_the_check_sets_what_verdicts_ask_near_its_cases():
     # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
     assert e.evidence.needed.tolist() == [2, 28, 28, 28]
     assert e.evidence.defensive.tolist() == [0, 10, 10, 3]
-    # Without the bad case the check answers whether the draws could know.
-    good = {"configuration": {"verdict": {"draws": 1000, "cases": cases[:2]}}}
-    e = amci.estimate(PROBLEM, replace(ORACLE, card=good), [[1.0]] * 2, theta[:2], draws=500)
-    assert e.evidence.needed.tolist() == [2, 28]
-    assert e.evidence.defensive.tolist() == [0, 0]
+    # Without the bad case, and with cases enough, it answers whether the draws could know.
+    for good, defensive in (
+        (10 * cases[:2], [0, 0]),
+        (cases[:2], [0, 10]),
+        # Nothing but the proposals' own draws looked at the second case.
+        (10 * [cases[0], cases[1] | {"particles": False}], [0, 10]),
+    ):
+        card = {"configuration": {"verdict": {"draws": 1000, "cases": good}}}
+        e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 2, theta[:2], draws=500)
+        assert e.evidence.needed.tolist() == [2, 28]
+        assert e.evidence.defensive.tolist() == defensive
     # It does not speak for one of the proposals alone.
     alone = amci.estimate(PROBLEM, replace(ORACLE, card=card), 1.0, 1.1, estimator="snis-q2")
     assert alone.evidence.needed == 28

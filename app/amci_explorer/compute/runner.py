@@ -203,6 +203,12 @@ class Result:
     complete: bool = False
     stopped: str = ""
 
+    @property
+    def link(self) -> dict[str, str]:
+        """What it answers, as an address holds it, with the runs that it has if it was stopped."""
+        runs = getattr(self.value, "runs", None) if self.stopped else None
+        return self.asked.link | ({} if runs is None else {"runs": str(runs)})
+
 
 class Runner:
     """Creates a runner for all sessions of this process; used in one event loop.

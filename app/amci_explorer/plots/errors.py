@@ -68,11 +68,10 @@ def columns(curves: ErrorCurves, measure: Measure) -> dict[str, dict[str, Array]
             squares, unit = [curve.mean, *curve.quartiles], float(np.square(curve.truth.unit))
         shown = unit * np.clip(squares, FLOOR, None)
         error, low, median, high = 100 * np.sqrt(shown) if measure == "percent" else shown
-        is_firm = curve.determined & np.array(curves.runs == curves.runs_wanted)
         found[name] = {
             "draws": np.asarray(curves.budgets),
             "error": error,
-            "firm": np.where(is_firm, error, np.nan),
+            "firm": np.where(curve.determined, error, np.nan),
             "low": low,
             "median": median,
             "high": high,
@@ -126,8 +125,7 @@ def error_curves(
 ) -> hv.Overlay:
     """Error of each estimator against total draws at one case, on logarithmic axes.
 
-    A line is faint where the runs do not determine the error, and until all of them are there; the
-    bound is dashed.
+    A line is faint where the runs do not determine the error; the bound is dashed.
 
     Arguments:
         curves: Curves of a single case (y, theta).

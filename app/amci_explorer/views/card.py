@@ -169,7 +169,7 @@ class Card:
             self.shown = result
             self.draw(result.value, complete=result.complete)
             if result.complete:
-                name = file_name(self.name, result.asked.link, "csv")
+                name = file_name(self.name, result.link, "csv")
                 self.csv.param.update(disabled=False, filename=name)
                 self._as_table.renew()
         self.tell()
@@ -251,7 +251,7 @@ class Card:
 
     def _file(self) -> StringIO:
         frames, found = self._frames(), self._both()
-        return export.table(*((name, frames[name], found[name].asked.link) for name in found))
+        return export.table(*((name, frames[name], found[name].link) for name in found))
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {name: self.frame(each.value) for name, each in self._both().items()}

@@ -33,6 +33,7 @@ from amci_explorer.views.figures import (
     at_most,
     describe,
     legend,
+    lighten,
     pane,
     picture,
     set_range,
@@ -72,16 +73,14 @@ class ErrorCard(Card):
     compares = True
 
     def content(self) -> list[Any]:
-        def source(what: str, *names: str) -> ColumnDataSource:
-            return ColumnDataSource({name: [] for name in names}, name=f"{self.name}-{what}")
-
-        self.sources = {name: source(name, *COLUMNS) for name in ESTIMATORS}
+        # Of each estimator, from the first problem on that has it.
+        self.sources: dict[str, ColumnDataSource] = {}
         lines = ("xs", "ys", "colour")
         self._of_reference, self._firm, self._medians, self._bands = (
-            source(what, *lines) for what in ("a", "firm", "medians", "bands")
+            self._source(what, *lines) for what in ("a", "firm", "medians", "bands")
         )
         self._ends = ColumnDataSource(dict(UNUSED), name=f"{self.name}-ends")
-        self._brackets = source("brackets", *BRACKETS)
+        self._brackets = self._source("brackets", *BRACKETS)
         self.figure = self._picture()
         self.legend, self.note = HTML("", LEGEND), HTML("", NOTE, ROOM)
         return [self.legend, pane(self.figure), self.note]
@@ -119,6 +118,7 @@ class ErrorCard(Card):
         self._ends.data = UNUSED
         # Room for every name from the start, so that nothing moves when the curves come.
         shown = (*self.store.measured, "bound")
+        self._add_curves(shown)
         styles = [ESTIMATORS[name] for name in shown]
         self.figure.min_border_right = width_of([each.short or each.label for each in styles])
         self.legend.object = legend(shown)
@@ -136,6 +136,7 @@ class ErrorCard(Card):
         measure, spread = self.state.measure, self.state.spread
         own = columns(found, measure)
         reference = {} if self.reference is None else columns(self.reference.value, measure)
+        self._add_curves(own)
         for name, source in self.sources.items():
             source.data = own.get(name, {column: [] for column in COLUMNS})
         judged = {name: each for name, each in own.items() if name != "bound"}
@@ -187,9 +188,9 @@ class ErrorCard(Card):
         for source, width in ((self._of_reference, 2), (self._medians, 1.5)):
             looks = {"line_color": "colour", "line_dash": "dotted", "line_width": width}
             shown.multi_line("xs", "ys", source=source, **looks)
-        lines = [self._curve(shown, name) for name in ESTIMATORS]
-        shown.multi_line("xs", "ys", source=self._firm, line_color="colour", line_width=2.5)
-        add_hover(shown, lines, [("", "$name"), *TIPS])
+        looks = {"line_color": "colour", "line_width": 2.5, "level": "annotation"}
+        shown.multi_line("xs", "ys", source=self._firm, **looks)
+        self._hover = add_hover(shown, [], [("", "$name"), *TIPS])
         shown.text(source=self._ends, text_color="colour", x_offset=8, level="overlay", **WORDS)
         brackets = shown.multi_line("xs", "ys", source=self._brackets, line_width=1.4)
         factors = shown.text(source=self._brackets, text_align="align", **WORDS)
@@ -199,14 +200,25 @@ class ErrorCard(Card):
         self.theme.follow(factors.glyph, PAPER, "background_fill_color")
         return shown
 
-    def _curve(self, shown: figure, name: str) -> Any:
-        """A line, faint but for the bound: what the runs determine is drawn above it."""
-        style = ESTIMATORS[name]
-        dash, alpha = (list(style.dash), 1) if name == "bound" else ("solid", FAINT)
-        looks = {"line_width": 2.5, "line_dash": dash, "line_alpha": alpha, "name": style.label}
-        line = shown.line("draws", "error", source=self.sources[name], **looks)
-        self.theme.follow(line.glyph, style, "line_color")
-        return line
+    def _source(self, what: str, *names: str) -> ColumnDataSource:
+        return ColumnDataSource({name: [] for name in names}, name=f"{self.name}-{what}")
+
+    def _add_curves(self, names: Iterable[str]) -> None:
+        """Lines, faint but for the bound: what the runs determine is drawn above them."""
+        for name in names:
+            if name in self.sources:
+                continue
+            self.sources[name] = self._source(name, *COLUMNS)
+            style = ESTIMATORS[name]
+            dash, alpha = (list(style.dash), 1) if name == "bound" else ("solid", FAINT)
+            looks = {"line_width": 2.5, "line_dash": dash, "line_alpha": alpha}
+            line = self.figure.line(
+                "draws", "error", source=self.sources[name], name=style.label, **looks
+            )
+            self.theme.follow(line.glyph, style, "line_color")
+            line.glyph.line_color = style.colour(self.dark)
+            self._hover.renderers = [*self._hover.renderers, line]
+            lighten(self.figure)
 
     def _lines(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
         """Lines of estimators in their colours; or bands, whose second edge leads back."""

@@ -59,8 +59,8 @@ def everything(state: State, results: Mapping[str, Result]) -> StringIO:
     for name, found in results.items():
         figures = {n: v for n, v in vars(found.value).items() if isinstance(v, int | float | str)}
         content["results"][name] = {
-            "answers": found.asked.link,
-            "complete": found.complete,
+            "answers": found.link,
+            "complete": found.complete and not found.stopped,
             # pandas writes null for what JSON has no number for.
             **json.loads(pd.Series(figures, dtype=object).to_json()),
             "table": json.loads(frame(found.value).to_json(orient="records", double_precision=15)),

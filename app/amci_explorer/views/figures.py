@@ -13,6 +13,7 @@ __all__ = [
     "entitle",
     "give_up_names",
     "legend",
+    "lighten",
     "pane",
     "picture",
     "set_range",
@@ -168,13 +169,21 @@ def at_most(height: int) -> str:
 
 def add_hover(
     shown: figure, renderers: Any, tips: list[tuple[str, str]], *, mode: str = "mouse"
-) -> None:
+) -> HoverTool:
     """Shows values at the pointer, with no button of its own in the toolbar."""
-    shown.add_tools(HoverTool(renderers=renderers, tooltips=tips, mode=mode, visible=False))
+    tool = HoverTool(renderers=renderers, tooltips=tips, mode=mode, visible=False)
+    shown.add_tools(tool)
+    return tool
 
 
 def pane(shown: figure) -> pn.pane.Bokeh:
-    """Puts a figure into the page, when all of its parts are there."""
+    """Puts a figure into the page."""
+    lighten(shown)
+    return pn.pane.Bokeh(shown, sizing_mode="stretch_width", margin=0)
+
+
+def lighten(shown: figure) -> None:
+    """Takes what a figure does without from its parts; to be called when parts have come."""
     # Nothing is ever selected, muted or filtered: models for that are most of what a page holds.
     views: dict[str, Any] = {}
     for part in shown.renderers:
@@ -187,7 +196,6 @@ def pane(shown: figure) -> pn.pane.Bokeh:
             if isinstance(part := getattr(model, name), STATELESS):
                 key = type(part), str(part.properties_with_values(include_defaults=False))
                 setattr(model, name, shared.setdefault(key, part))
-    return pn.pane.Bokeh(shown, sizing_mode="stretch_width", margin=0)
 
 
 def describe(shown: figure, text: str) -> None:
