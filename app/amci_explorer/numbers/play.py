@@ -51,7 +51,8 @@ class Playback:
         snis: mu by SNIS from as many draws in total, all of q2, (n,); NaN without a q2, and where
             there are not as many.
         error: The standard error of `estimate`, (n,), that of `amci_core.estimate` with these
-            draws, at some numbers of draws and unchanged up to the next; NaN where the draws cannot tell.
+            draws, at some numbers of draws and unchanged up to the next; NaN if the draws cannot
+            tell.
         mu: What it is compared with.
     """
 
