@@ -5,7 +5,7 @@ in one thread. Then `estimate` with 1,000 draws in all is run 50 times at ten th
 over their range, and compared with crude Monte Carlo, Sobol points and vegas at as many
 evaluations of f. All times are the processor's: on an idle core they are the wall's, and on a
 shared one training still has its five minutes. Results go to `--folder`, a JSON file and the
-proposals for each problem; `--table` prints what is there as the table of `docs/own-problems.md`.
+proposals for each problem; `--table` prints the table of `docs/results/own-problems.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Tables and the picture of `docs/peers.md` from what `peers.py` has measured."""
+r"""Tables and the picture of `docs/results/peers.md` from what `peers.py` has measured."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def median(result: Result, target: float, measure: str) -> float:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """Everything that `docs/peers.md` shows."""
+    """Everything that `docs/results/peers.md` shows."""
     by_problem: dict[str, dict[str, Result]] = {}
     for result in results:
         by_problem.setdefault(result["problem"], {})[result["method"]] = result

@@ -10,7 +10,8 @@ budget that the median case needs for 1 %: at once where the method can, else on
 
 `--times` measures the times at these budgets again, all methods in turn, so that another load of
 the machine hits all of them. Every (problem, method) is a JSON file in `--folder`, and what is
-there is not run again; `--table` prints the tables of `docs/peers.md`, `--picture` draws them.
+there is not run again; `--table` prints the tables of `docs/results/peers.md`, `--picture` draws
+them.
 Proposals for the problems of `published.py` are learnt, two minutes each, and kept in the folder.
 Needs `pip install amci-explorer[peers]`; a method whose library is missing is skipped, and said to
 be, and so is one that fails.

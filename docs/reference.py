@@ -1,12 +1,13 @@
-r"""Renews `docs/reference.md`, the table of public names, from their docstrings.
+r"""Writes `docs/reference.md`, the table of public names, and `docs/cli.md`, the commands.
 
-Run `python docs/reference.py` after a public name or the first sentence of its docstring changed.
-The site shows the whole docstrings below it, as `docs/mkdocs/interface.md` orders them.
+Run `python docs/reference.py` after a public name, the first sentence of its docstring or an
+option of a command has changed. The site shows the whole docstrings below the table, in the order
+of `docs/mkdocs/interface.md`.
 """
 
 from __future__ import annotations
 
-__all__ = ["PAGE", "render"]
+__all__ = ["PAGES"]
 
 import inspect
 import re
@@ -15,18 +16,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
+
 import amci_core as amci
 from amci_core.cli import app as command_line
 from amci_core.models import LineProblem, Problem
 
-PAGE = Path(__file__).with_name("reference.md")
 HEAD = """\
 # Interface
 
 `import amci_core as amci` gives the names that begin with `amci`; the others are imported from the
 module named. Every one has a docstring with its arguments, shapes, errors and an example:
-`help(amci.estimate)` shows it, and so does the site that `make docs` builds. `docs/reference.py`
-writes this page.
+`help(amci.estimate)` shows it, and so does the site that `make docs` builds. [The
+command line](cli.md) has a page of its own. `docs/reference.py` writes both.
+"""
+COMMANDS = """\
+# Command line
+
+`amci COMMAND --help` shows the same. A mistake ends a command with one line and exit code
+2. Ctrl-C keeps what a training or an evaluation has so far. `docs/reference.py` writes this page.
 """
 # A heading, and what stands below it: names by where they are imported from.
 GROUPS = {
@@ -89,7 +97,7 @@ def render() -> str:
     parts = [HEAD]
     for title, modules in GROUPS.items():
         parts.append(f"## {title}\n\n| name | what it is |\n|---|---|\n" + "".join(_rows(modules)))
-    parts += [_commands(), _problem()]
+    parts.append(_problem())
     return "\n".join(parts)
 
 
@@ -124,16 +132,19 @@ def _outside(sentence: str) -> str:
     return "`".join(parts)
 
 
-def _commands() -> str:
-    rows = [
-        f"| `amci {each.callback.__name__}` | {first_sentence(each.callback)} |\n"
-        for each in command_line.registered_commands
-        if each.callback is not None
-    ]
-    return (
-        "## On the command line\n\n`amci COMMAND --help` lists the options.\n\n"
-        "| command | what it does |\n|---|---|\n" + "".join(rows)
-    )
+def commands() -> str:
+    """The commands and their options, as typer has them."""
+    parts = [COMMANDS]
+    for name, command in get_command(command_line).commands.items():
+        given = [each for each in command.params if each.param_type_name == "argument"]
+        words = " ".join((f"amci {name}", *(each.metavar for each in given)))
+        parts.append(f"## {name}\n\n{first_sentence(command.callback)}\n\n`{words}`\n")
+        rows = [
+            f"| `{each.metavar if each in given else each.opts[0]}` | {_outside(each.help)} |\n"
+            for each in command.params
+        ]
+        parts.append("| option | what it sets |\n|---|---|\n" + "".join(rows))
+    return "\n".join(parts)
 
 
 def _problem() -> str:
@@ -172,5 +183,9 @@ def _method(name: str, value: Any, method: Any) -> str:
     return f"| `{name}({', '.join(arguments)})` | {first_sentence(method)} |\n"
 
 
+# The pages by their files.
+PAGES = {"reference.md": render, "cli.md": commands}
+
 if __name__ == "__main__":
-    PAGE.write_text(render())
+    for name, text in PAGES.items():
+        Path(__file__).with_name(name).write_text(text(), encoding="utf-8")

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.slow
 # A hub puts every user's server under a path of its own.
 BASE = "/user/somebody/"
 # Where the badges lead: to the dashboard, and to the first notebook.
-DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", (ROOT / "docs" / "how-to.md").read_text())
+BADGES = (ROOT / "docs" / "teaching.md").read_text()
+DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", BADGES)
 
 # Where the areas of a picture in a cell are highest.
 HIGHEST = """() => Bokeh.documents.flatMap(each => [...each.all_models])

@@ -6,7 +6,7 @@ r"""Makes the paper's figures, and three that it does not have, from the shipped
 Every figure is written as SVG and PDF, its data as Parquet in `data/`, with the command, versions,
 seeds and hashes of weights that they came from. Data that are there are not computed again: the
 same command after a kill goes on where it stopped. `python -m benchmarks.paper.claims FOLDER`
-then writes docs/figures.md, which compares what the paper says with these data.
+then writes docs/results/figures.md, which compares what the paper says with these data.
 """
 
 from __future__ import annotations

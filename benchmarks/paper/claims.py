@@ -1,6 +1,6 @@
 r"""Compares the paper's claims with the figures' data: `python -m benchmarks.paper.claims FOLDER`.
 
-FOLDER is what `make figures` wrote; docs/figures.md and the pictures beside it are renewed.
+FOLDER is what `make figures` wrote; docs/results/figures.md and the pictures beside it are renewed.
 
 What the paper says in words is held against the data of the figures, claim by claim, with the
 Monte Carlo error of our number. A claim whose data are not there is said to be open.
@@ -26,7 +26,7 @@ from amci_core.evaluation.runs import quantiles
 from benchmarks.paper.__main__ import FIGURES
 from benchmarks.paper.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "figures.md"
 PICTURES = PAGE.with_name("figures")
 HEAD = """# The paper's figures today
 

@@ -1,4 +1,4 @@
-r"""Writes docs/reach.md from the evaluations that come along: `python docs/reach.py`."""
+r"""Writes reach.md from the shipped evaluations: `python docs/results/reach.py`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from amci_core.io import pretrained_root
 PAGE = Path(__file__).resolve().with_name("reach.md")
 HEAD = """# What the proposals reach
 
-From `pretrained/<problem>/<variant>/evaluation.json`, which `amci train` writes and `amci
-evaluate` makes again; `python docs/reach.py` writes this page from them. Errors are relative mean
-squared errors (ReMSE) at equal total draws, over cases (y, θ) from p(y) p(θ); for gain-loss, whose
-μ passes through zero, mean squared errors say more, and the README has them.
+`python docs/results/reach.py` writes this page from the shipped evaluations, those of
+`pretrained/<problem>/<variant>/evaluation.json`, which `amci evaluate` computes again. Errors are
+relative mean squared errors (ReMSE) at equal total draws, over cases (y, θ) from p(y) p(θ). For
+gain-loss, whose μ passes through zero, mean squared errors say more:
+[benchmarks](../benchmarks.md) has them.
 
 `bound` is the SNIS bound: asymptotic, for independent draws from one proposal.
 `snis-qm-stratified` takes a fixed number of draws from each proposal. The bound does not apply

@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     add("frames", "sites that may show the page in a frame, with spaces between; default: all")
     own = "FILE.py, FILE.py:NAME or FILE.py=FOLDER with its proposals; may be repeated"
     add("problem", own, action="append", default=[])
-    add("tour", "FILE.toml, a tour of your own; docs/how-to.md has the format")
+    add("tour", "FILE.toml, a tour of your own; docs/teaching.md has the format")
     return parser
 
 
