@@ -23,9 +23,20 @@ CONDA_NAMES = {"pytorch-cpu": "torch"}
 FOLDERS = {
     "amci_core": "amci_core",
     "app/amci_explorer": "amci_explorer",
+    "docs": "amci_explorer/_docs",
     "pretrained": "amci_core/_pretrained",
 }
-NOT_SOURCE = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
+# The server shows pages and pictures of docs/, and nothing else of it.
+NOT_SOURCE = shutil.ignore_patterns(
+    "__pycache__",
+    "*.pyc",
+    ".*",
+    "picture.py",
+    "reference.py",
+    "reach.py",
+    "mkdocs",
+    "estimators.json",
+)
 
 
 @pytest.fixture(scope="module")

@@ -102,7 +102,7 @@ def test_exact_proposals_are_called_exact():
 def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
     found = headline(summary, curves)
-    assert "There is little mismatch here" in found.text
+    assert "f barely changes the posterior here" in found.text
     # SNIS q1 answers 1 in all runs: its error is no error of an estimate.
     assert "SNIS q₁" not in found.text
     bound = math.sqrt(float(curves["bound"].remse[list(curves.budgets).index(128)]))

@@ -44,6 +44,7 @@ COMPONENTS = [
 
 
 FAR = 10**11
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def token(payload: object) -> str:
@@ -132,6 +133,37 @@ def test_the_root_leads_to_the_page_with_what_is_asked_for(root):
     with contextlib.closing(connection):
         connection.request("GET", "/?card=map&y=1")
         assert connection.getresponse().headers["Location"] == "dashboard?card=map&y=1"
+
+
+def test_the_documentation_is_served_and_its_links_lead_somewhere(root):
+    pages, left = {}, [f"{root}/docs/index.md"]
+    while left:
+        place = left.pop()
+        if place in pages:
+            continue
+        status, pages[place] = get(place)
+        assert status == 200, place
+        if place.endswith(".md"):
+            links = re.findall(r'(?:href|src)="([^"]+)"', pages[place])
+            near = {urljoin(place, link) for link in links if "://" not in link}
+            left += {link.partition("#")[0] for link in near}
+            pages[place] += "".join(f"\nLINK {link}" for link in near if "#" in link)
+    files = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    reached = {place.removeprefix(f"{root}/docs/") for place in pages if place.endswith(".md")}
+    assert reached == files - {"mkdocs/interface.md"}
+    for text in list(pages.values()):
+        for link in re.findall(r"^LINK (.*)$", text, re.MULTILINE):
+            place, _, anchor = link.partition("#")
+            assert f'id="{anchor}"' in pages[place], link
+
+
+@pytest.mark.parametrize("path", ["reference.py", "../pyproject.toml", "%2e%2e/README.md", "x.md"])
+def test_the_documentation_gives_out_its_pages_alone(root, path):
+    assert get(f"{root}/docs/{path}")[0] == 404
+
+
+def test_a_health_check_is_answered_under_any_name(root):
+    assert get(f"{root}/health", "10.0.0.7:8080") == (200, "ok\n")
 
 
 def test_the_servers_own_names_are_answered(root):

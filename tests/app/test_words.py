@@ -11,7 +11,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.summary import summarize
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.state import State
-from amci_explorer.text import number
+from amci_explorer.text import number, slug
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import outside
 from amci_explorer.words.diagnosis import about_verdict
@@ -91,7 +91,11 @@ def test_numbers_that_are_not_known_are_said_so():
 
 
 @pytest.mark.parametrize("name", HELP)
-def test_help_is_two_sentences_and_names_a_section_of_the_documentation(name):
-    said, _, section = HELP[name].partition(" More: docs/dashboard.md, ")
+def test_help_is_two_sentences_and_links_to_a_section_of_the_documentation(name):
+    said, _, link = HELP[name].partition(' <a href="docs/')
     assert len(re.findall(r"[.!?](?=\s|$)", said)) <= 2
-    assert f"\n## {section.removesuffix('.')}\n" in (DOCS / "dashboard.md").read_text("utf-8")
+    place, _, title = link.partition('" target="_blank">')
+    page, _, anchor = place.partition("#")
+    headings = re.findall(r"^## (.*)$", (DOCS / page).read_text("utf-8"), re.MULTILINE)
+    assert title.partition(", in full")[0] in headings
+    assert anchor in [slug(each) for each in headings]
