@@ -131,7 +131,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
 
     Methods are called with draws of the problem, always the same. Samplers are compared with
     their densities, and `log_evidence` and the truth with importance sampling from the defensive
-    density. Later checks need the earlier ones: they follow once errors of those are mended. A
+    density. Later checks need the earlier ones: they follow once errors of those are fixed. A
     right problem is called wrong about once in ten thousand times.
 
     Warning:
@@ -168,7 +168,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         warnings.simplefilter("ignore")
         for name, stage in stages.items():
             if notes.failed:
-                notes.not_judged.append(f"{name}, before the errors above are mended")
+                notes.not_judged.append(f"{name}, before the errors above are fixed")
                 continue
             try:
                 stage(problem, notes)
@@ -612,7 +612,7 @@ def _check_mean(
             f"{values.shape[-1]:,} draws give {float(mean[i]):.5g} ± {float(error[i]):.2g}",
         )
     elif not judged.any():
-        notes.not_judged.append(f"{method}: too few effective draws")
+        notes.not_judged.append(f"{method}: the ESS is too small")
 
 
 def bad_value(

@@ -53,7 +53,7 @@ LEAST_DRAWS = 1000
 STARTS, DEFENCE = (0.75, 0.5), 0.25
 # Draws of their first step, where all else starts from what it meets, and of the others.
 FIRST, LATER, STEPS = (1 / 12, 65_536), (1 / 100, 2048), 16
-# A pilot ends after so many steps without tempering or gain: of mass, or of effective draws.
+# A pilot ends after so many steps without tempering or gain: of mass, or of ESS.
 SETTLED, GAIN = 2, 1.2
 SHIFTS = 12
 # Draws of the start for each of the mixtures', and the factor from which a weight is large.

@@ -607,7 +607,7 @@ def test_a_hard_problem_that_is_right_is_not_called_wrong(name):
 
 def test_what_cannot_be_told_is_said():
     said = checked(HARD["an f whose mean no draw settles"]).not_judged
-    assert said == ("_log_truth: too few effective draws",)
+    assert said == ("_log_truth: the ESS is too small",)
 
 
 @pytest.mark.parametrize("name", ["SQUARE", "FIRST", "EXPONENTIAL", "RARE"])

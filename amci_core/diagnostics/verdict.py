@@ -17,7 +17,7 @@ can answer the last question. Tails of weights, effective sample sizes and large
 diagnostics beside the verdict, not judges.
 
 Warning:
-    Mass that no draw of any component came near is not seen.
+    A sample cannot reveal a region that no component visits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEAST_DRAWS = 64
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
-# The needed N, and effective draws of the defensive density for each term: of unknown proposals,
+# The needed N, and ESS of the defensive density for each term: of unknown proposals,
 # of those that a long check found all but exact at the nearest case, of those that it found good
 # at every case, and of other checked ones.
 UNKNOWN, EXACT, GOOD, INEXACT = (28.0, 3.0), (2.0, 0.0), (28.0, 0.0), (28.0, 10.0)
@@ -69,7 +69,7 @@ class Evidence(NamedTuple):
 
     Arguments:
         needed: The needed N, (*).
-        defensive: The needed effective draws of the defensive density for each term, (*).
+        defensive: The needed ESS of the defensive density for each term, (*).
         against: Sentences against every estimate of the batch.
         r_eff: Effective number of independent draws over their number.
     """
@@ -253,16 +253,16 @@ def _reasons(
     yield _Reason(MORE_DRAWS, silent, words)
     few = (control.draws.n < LEAST_DRAWS) & (N < np.inf)
     yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_DRAWS} draws little can be told")
-    words = "only {:.1f} effective draws determine its error"
+    words = "only about {:.1f} draws determine its error"
     yield _Reason(MORE_DRAWS, N < needed, words, N)
-    words = "only {:.1f} effective draws of its own determine its error"
+    words = "only about {:.1f} of its own draws determine its error"
     yield _Reason(MORE_DRAWS, own < np.maximum(OWN * needed, LEAST_OWN), words, own)
     # Could they know?
     if control.draws.count(DEFENSIVE):
         for name, ess in _defensive_ess(control).items():
             words = (
-                f"the defensive density has {{:.1f}} effective draws for {name}: it is too far or "
-                "too narrow to tell"
+                f"the ESS of the defensive density for {name} is {{:.1f}}: it is too far or too "
+                "narrow to tell"
             )
             yield _Reason(MORE_DRAWS, share * ess < evidence.defensive, words, ess)
     else:
@@ -287,7 +287,7 @@ def _distance(control: Errors, found: Errors) -> Array:
 
 
 def _defensive_ess(control: Regression) -> dict[str, Array]:
-    """Effective draws of the defensive density for each term, (*), by the term's name.
+    """ESS of the defensive density for each term, (*), by the term's name.
 
     They are weighted as draws of the mixture of all components: where the proposals draw as well,
     their part in the term is known.

@@ -208,10 +208,10 @@ def pilot_moments(
     """Pooled moments from a few draws of each proposal, for `split_draws` and `tables.optimum`.
 
     Arguments:
-        problem: As for `estimate`.
-        proposals: As for `estimate`.
-        y: As for `estimate`.
-        theta: As for `estimate`.
+        problem: A problem, or the name of a registered one.
+        proposals: Its proposals, or the name of a variant; the default ones if left out.
+        y: The observation, (*, D_y) or a number; None if the problem has no y.
+        theta: Parameter of f, (*, D_theta) or a number; None if the problem has none.
         draws: Total number of draws, at least two of each proposal.
         shift: The constant c taken from f.
         seed: Whole number >= 0.

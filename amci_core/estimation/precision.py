@@ -121,17 +121,17 @@ def estimate_to(
     `Precise.spent` says what each one cost.
 
     Arguments:
-        problem: As for `amci_core.estimate`.
-        proposals: As for `amci_core.estimate`.
-        y: As for `amci_core.estimate`.
-        theta: As for `amci_core.estimate`.
+        problem: A problem, or the name of a registered one.
+        proposals: Its proposals, or the name of a variant; the default ones if left out.
+        y: The observation, (*, D_y) or a number; None if the problem has no y.
+        theta: Parameter of f, (*, D_theta) or a number; None if the problem has none.
         relative_error: Requested half-width, as a share of the estimate, from 1e-15, the rounding
             of the estimate itself, to 1.
         max_draws: Draws of a case after which it gives up, in each way.
         estimator: `amci-cv` or `amci`.
         escalate: Whether to go on in other ways where the verdict is not "reliable".
-        points: As for `amci_core.estimate`. With `sobol` a step draws larger sets instead of
-            those before, which count as draws all the same.
+        points: `independent` draws (default), or `sobol`: each step then draws larger sets of
+            Sobol points, and those before count as draws too.
         seed: Whole number >= 0.
         progress: Called after each step with an entry of `Precise.steps`.
 

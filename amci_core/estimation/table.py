@@ -1,7 +1,7 @@
 r"""Diagnosing draws from elsewhere: from PyMC, ArviZ, sbi or your own program.
 
 All that an estimator sees are numbers (`Draws`): f, log p(x, y) and the log density of every
-component at every draw. Whoever has these needs neither a problem nor a flow.
+component at every draw. A user who has these needs neither a problem nor a flow.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def diagnose(
     Warning:
         Rows must be independent draws, in the order in which they were drawn. Copies of rows and
         correlated rows are refused as "do not trust", unless `r_eff` is given. No diagnostic sees
-        mass that no draw came near.
+        mass that no draw reached.
 
     Example:
         >>> import numpy as np

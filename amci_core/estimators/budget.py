@@ -38,7 +38,7 @@ def split_draws(
     Arguments:
         moments: Pooled moments of one case (y, theta), from a pilot.
         draws: Total number of draws.
-        estimator: As for `estimate`; one that takes any numbers of draws, as every table does.
+        estimator: A name of `ESTIMATORS`, or a table; it takes any numbers of draws.
 
     Returns:
         Number of draws of each proposal that the estimator uses, at least one, as `estimate`

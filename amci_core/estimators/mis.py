@@ -81,7 +81,7 @@ class Part:
 
     @cached_property
     def spread(self) -> Array:
-        """What divides a mean square, so that it has no bias, (*); NaN for one effective draw."""
+        """What divides a mean square, so that it has no bias, (*); NaN for an ESS of one."""
         spread = 1 - np.vecdot(self.share, self.share)
         return np.where(spread > LEAST_SPREAD, spread, np.nan)
 

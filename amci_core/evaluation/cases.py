@@ -384,12 +384,13 @@ def evaluate(
             none.
         runs: Independent runs of each case.
         budgets: Total draws of an estimator; increasing.
-        estimators: As for `error_curves`.
-        truth: As for `error_curves`, for the cases: numbers (n,), or an object with `value` and
-            `standard_error`, such as `read_cases` gives. Without errors they count as exact; with
+        estimators: Names of `amci_core.estimators.ESTIMATORS` and `bound`; by default those that
+            the proposals can serve of the five that `error_curves` names, and the bound.
+        truth: The values that errors are counted from, if the problem does not know its truth:
+            numbers (n,), or an object with `value` and `standard_error`, as of `read_cases`. Without errors they count as exact; with
             them `reference_limited` says which results they are too large for. With a number of
             cases it is for `problem.cases(n, seed=seed)`.
-        points: As for `error_curves`.
+        points: `independent` draws (default), or `sobol` points for the estimators that take them.
         seed: Whole number >= 0.
         device: Where points are drawn and densities computed: cpu, cuda or another device of
             PyTorch, or auto, a GPU where there is one. Devices draw different random numbers.

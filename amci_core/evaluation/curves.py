@@ -229,7 +229,7 @@ def error_curves(
         truth: The value that errors are counted from, in units of f, if the problem does not know
             its truth: the result of `amci_core.reference_value`, or numbers that broadcast to (*).
             Estimates from the proposals under test share their faults.
-        points: As for `amci_core.estimate`: `sobol` for the estimators that take such points, the
+        points: `independent` (default), or `sobol` for the estimators that take such points, the
             others draw independent ones. A budget takes points of its own.
         seed: Whole number >= 0; the same seed gives the same curves.
 

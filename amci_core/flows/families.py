@@ -151,7 +151,8 @@ def layered_spline(
 
     Arguments:
         problem: The problem whose x it proposes.
-        coordinates: As for `composed_spline`.
+        coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
+            `coordinate_bijectors`.
         bins: Number of bins of each spline.
         width: Width of the masked layer's network, D - 1 at least.
         network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
@@ -180,7 +181,7 @@ def defensive_mixture(
         problem: The problem whose x it proposes.
         own: The flow's `family` and its `arguments`.
         term: `E1_plus` or `E2`.
-        found: As for `defensive_component`.
+        found: What `defensive_component` takes.
         share: The weight of the defensive component.
         form: A name for the form of the flow, for people.
     """

@@ -340,7 +340,8 @@ def centres(
 
     Arguments:
         problem: The problem whose x it proposes.
-        coordinates: As for `composed_spline`.
+        coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
+            `coordinate_bijectors`.
         components: Number of components.
         network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
@@ -378,7 +379,8 @@ def defended_spline(
 
     Arguments:
         problem: The problem whose x it proposes.
-        coordinates: As for `autoregressive_spline`.
+        coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
+            `coordinate_bijectors`.
         defence: q2's own arguments, an `autoregressive_spline` too; training copies its weights.
         bins: Number of bins of each spline.
         network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.

@@ -265,7 +265,9 @@ def check_proposals(problem: Any, proposals: Any) -> None:
     """
     name = check_problem(problem).name
     if not isinstance(proposals, Proposals):
-        raise ValueError(f"proposals: expected what load_proposals gives, got {proposals!r:.60}")
+        raise ValueError(
+            f"proposals: expected proposals of load_proposals or learn, got {proposals!r:.60}"
+        )
     if proposals.problem != name:
         raise ValueError(f"proposals: expected ones for {name}, got ones for {proposals.problem}")
 

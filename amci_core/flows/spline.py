@@ -1,8 +1,8 @@
 r"""Monotone rational-quadratic splines of the unit interval onto itself.
 
 The same function as normflows' `rational_quadratic_spline`, which computes all knots and all
-derivatives afresh for every point. Here they are computed once per (y, theta) where they depend on
-nothing else, and a point looks up its bin; where every point has knots of its own, only the
+derivatives afresh for every point. Here they are computed once per (y, theta), if they depend on
+these alone, and a point looks up its bin; where every point has knots of its own, only the
 derivatives at the ends of its bin are computed.
 
 References:
@@ -152,7 +152,7 @@ class SharedKnots:
 
 @cache
 def _cumulation(bins: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(bins, bins + 1): takes unnormalized sizes to ends of bins, none of them too small."""
+    """(bins, bins + 1): takes unnormalized sizes to ends of bins, none too small."""
     with torch.inference_mode(False):
         ramp = SMALLEST * torch.arange(bins + 1, dtype=dtype, device=device)
         return torch.ones_like(ramp).expand(bins, -1).triu(1) * (1 - SMALLEST * bins) + ramp

@@ -294,7 +294,7 @@ class Problem(ABC):
 
     A new problem is a subclass that declares the attributes below and defines `log_prior`, `f`
     and `sample_prior`; with y also `log_likelihood` and `sample_likelihood`. Subclasses hold
-    nothing but their mathematics: this class checks every argument once, and calls their methods
+    only their mathematics: this class checks every argument once, and calls their methods
     with float64 tensors of shapes (*, D). Densities and f are written with torch, since training
     needs their values on any device. Points x have one axis more than y and theta, (*, n, D)
     against (*, 1, D). Shapes and types of what methods return are checked at the first use.

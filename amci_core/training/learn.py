@@ -35,7 +35,7 @@ from amci_core.training import clock
 from amci_core.training.clock import Budget
 from amci_core.training.display import Display
 from amci_core.training.forms import Choices, default_forms, form_names, terms_of
-from amci_core.training.objectives import ImitateObjective
+from amci_core.training.objectives import LikelihoodObjective
 from amci_core.training.particles import (
     MANY,
     NotReached,
@@ -84,7 +84,7 @@ TRIAL_RATE, CLIP = 3e-3, 5.0
 # The share of pre-training in the time for training; the rest is refinement. In many coordinates a
 # case's few particles are soon learnt by heart.
 PRETRAINING, PRETRAINING_MANY = 0.6, 0.15
-STAGES = ("imitate", "refine")
+STAGES = ("pretrain", "refine")
 # Learning rates, at first and of refinement after pre-training.
 RATE, RATE_AFTER = 1e-2, 2e-3
 # Refinement goes back to the best weights where these were so much better.
@@ -396,9 +396,9 @@ class _Run:
             # flow on half-lines has all of its draws there.
             if problem.x.dim > 1 and FAMILIES[self.family["family"]].exact_support:
                 first = 0
-            self.steps = {"imitate": first, "refine": self.planned - first}
+            self.steps = {"pretrain": first, "refine": self.planned - first}
             if state is None:
-                self.stage = "imitate" if first else "refine"
+                self.stage = "pretrain" if first else "refine"
             # Evaluations of the density a second.
             self.pace = 1 / max(self.target.seconds_per_point, 1e-12) if self.timed else math.inf
         count = sum(each.numel() for each in self.weights.values())
@@ -472,7 +472,7 @@ class _Run:
         """Steps of maximum likelihood on particles, with a rate that falls to zero."""
         target = copy.copy(self.target)
         target.particles = particles
-        objective = ImitateObjective(target, self.generator, **_pretraining(self.problem))
+        objective = LikelihoodObjective(target, self.generator, **_pretraining(self.problem))
         optimizer = OPTIMIZERS["soap"](flow.parameters(), TRIAL_RATE)
         began, done = clock.now(), 0.0
         for step in range(steps):
@@ -514,7 +514,7 @@ class _Run:
         cases = 64 if self.many else cases
         cases = int(min(cases, max(points / (2 * draws), least_cases)))
         recipe = TermRecipe(**self.family, objective=self.stage, settings=settings)
-        rate = RATE_AFTER if self.stage == "refine" and self.steps["imitate"] else RATE
+        rate = RATE_AFTER if self.stage == "refine" and self.steps["pretrain"] else RATE
         recipe = replace(recipe, learning_rate=rate)
         self.recipes[self.stage] = asdict(recipe)
         reports = REPORTS if self.timed else max(2, min(REPORTS, self.planned // 5))
@@ -543,10 +543,10 @@ class _Run:
             self.trainer, self.stage, last = None, stage, stage == stages[-1]
             self.trainer = trainer = self._trainer(1.0 if last else self.pretraining, weighing)
             quarters = set[int]()
-            if self.stage == "imitate" and not self.timed:
+            if self.stage == "pretrain" and not self.timed:
                 quarters = {trainer.steps * i // 4 for i in (1, 2, 3)}
             for progress in trainer.run(stops=quarters, before_step=before_step):
-                if self.stage == "imitate":
+                if self.stage == "pretrain":
                     self._renew(trainer)
                 elif not progress.quality.relative_variance < BACK * progress.best:
                     trainer.go_back()

@@ -7,7 +7,7 @@ wake-sleep, which refines. A new one is a class here, or in a file beside, and a
 
 from __future__ import annotations
 
-__all__ = ["ImitateObjective", "Objective", "PaperObjective", "RefineObjective"]
+__all__ = ["LikelihoodObjective", "Objective", "PaperObjective", "RefineObjective"]
 
 import math
 from abc import ABC, abstractmethod
@@ -221,7 +221,7 @@ class RefineObjective(Objective):
         return -(weight * log_q.masked_fill(outside, 0.0)).sum(-1).mean()
 
 
-class ImitateObjective(Objective):
+class LikelihoodObjective(Objective):
     r"""Maximum likelihood on particles of many cases, for pre-training.
 
     For cases (y, theta) with particles x_k that follow g(x | y; theta), from sequential Monte

@@ -38,7 +38,7 @@ from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
 from amci_core.training import clock
 from amci_core.training.objectives import (
-    ImitateObjective,
+    LikelihoodObjective,
     Objective,
     PaperObjective,
     RefineObjective,
@@ -67,7 +67,7 @@ class TrainingDiverged(RuntimeError):
 
 
 OBJECTIVES: dict[str, type[Objective]] = {
-    "imitate": ImitateObjective,
+    "pretrain": LikelihoodObjective,
     "paper": PaperObjective,
     "refine": RefineObjective,
 }

@@ -1,4 +1,4 @@
-r"""What happens at a visit: the page is made; and what it needs, before anybody comes."""
+r"""What happens at a visit: the page is made; and what it needs, before the first session."""
 
 from __future__ import annotations
 

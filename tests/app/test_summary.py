@@ -153,7 +153,7 @@ def test_what_the_draws_cannot_tell_is_not_judged(problem):
     row = of(found, "snis-qm-stratified")
     assert abs(row.value - found.mu.value) > 100 * row.standard_error
     assert row.doubt == "not judged"
-    assert row.remark.startswith("use more draws: only 2.0 effective draws")
+    assert row.remark.startswith("use more draws: only about 2.0 draws")
     # With control variates the same draws say more.
     amci_error, error = (abs(of(found, name).relative_error) for name in ("amci", "amci-cv"))
     assert error < amci_error - 0.2

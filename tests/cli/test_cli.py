@@ -140,7 +140,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
     ]
     assert found["budgets"] == [2, 10, 100, 1000]
     out = succeeded(run(f"{EVALUATE} --cases 2 --runs 2"))
-    assert all(word in out for word in ("snis-qm", "bound", "1000", "draws per second"))
+    assert all(word in out for word in ("snis-qm", "bound", "1,000", "draws per second"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from amci_core.training.quality import Quality
 from amci_core.training.trainer import Progress
 
 
-def report(step, stage="imitate"):
+def report(step, stage="pretrain"):
     quality = Quality(0.25, 0.125, 0.25, 0.5)
     return Progress("q1_plus", step, 10, math.nan, quality, 0.125, 0.1, stage)
 

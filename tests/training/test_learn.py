@@ -176,7 +176,7 @@ def test_it_says_what_it_will_do_before_it_does_it():
     assert proposals.card["configuration"]["verdict"]["text"] in said
 
 
-@pytest.mark.parametrize(("stopped", "stage"), [("q1_plus", "refine"), ("q2", "imitate")])
+@pytest.mark.parametrize(("stopped", "stage"), [("q1_plus", "refine"), ("q2", "pretrain")])
 def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, stage):
     problem, folder = amci.problem("tail-1d"), tmp_path / "kept"
 
@@ -273,7 +273,7 @@ def test_a_training_that_diverges_names_the_method_and_gives_the_best(method, sa
 def families(proposals):
     """The family and the arguments of the flow that was trained for each proposal."""
     made = proposals.card["configuration"]["recipe"]
-    return {name: entry["imitate"] for name, entry in made.items()}
+    return {name: entry["pretrain"] for name, entry in made.items()}
 
 
 def test_what_is_chosen_is_what_is_trained():

@@ -102,7 +102,7 @@ def hand_in(problem: Problem, *proposals: Proposals) -> None:
     """Adds a problem of your own to the page, in this process.
 
     Arguments:
-        problem: The problem; it replaces one that was handed in under its name.
+        problem: The problem; it replaces one that was added under its name.
         proposals: Its proposals, the default first; by default the optimal ones if they are known,
             or the defensive density.
 
@@ -250,7 +250,7 @@ def command_name(name: str) -> str:
         ValueError: it is from no file.
     """
     if name in OWN and name not in _FILES:
-        raise ValueError(f"{name} was handed in by a program; give the server its file to train")
+        raise ValueError(f"{name} was added by a program; give the server its file to train")
     return _FILES.get(name, name)
 
 
@@ -328,7 +328,7 @@ def _shipped(name: str, variant: str | None) -> Proposals:
 
 
 def _own() -> dict[str, Own]:
-    """The problems handed in; a worker first reads the files that the environment names."""
+    """The problems that were added; a worker first reads the files that the environment names."""
     _read_all(os.environ.get(FILES, ""))
     return OWN
 

@@ -1,4 +1,4 @@
-r"""Bokeh's, Panel's and Material's files: compressed before anybody asks, and kept by browsers."""
+r"""Bokeh's, Panel's and Material's files: compressed at the start, and kept by browsers."""
 
 from __future__ import annotations
 

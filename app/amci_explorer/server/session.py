@@ -111,8 +111,8 @@ def browser_of(document: Any) -> str:
 def callback(act: Callable[..., Any], *, early: bool = False) -> Callable[..., None]:
     """Makes of an action the answer to a user's: given once the page stands, in one message.
 
-    A quick user can move a slider before that. Panel would throw away what widgets and panes are
-    told in answer: it takes it that the page will get the whole document later, but it has it. And
+    A quick user can move a slider before that. Panel would throw away what a callback sets in
+    answer: it takes it that the page will get the whole document later, but it has it. And
     while other messages are under way Panel answers without the document's lock: a change of a
     Bokeh model raises then, unless it is collected. What widgets say while the page is built, and
     so has no roots, is no user's.

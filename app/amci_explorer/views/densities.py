@@ -288,7 +288,7 @@ def _both(ends: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 class _Planes:
-    """Areas of what is wanted under lines of what was learnt, side by side."""
+    """Areas of the targets under lines of the proposals, side by side."""
 
     def __init__(self, name: str, found: Any, height: int, *, dark: bool) -> None:
         found = getattr(found, "plane", found)

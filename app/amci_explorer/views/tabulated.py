@@ -41,6 +41,6 @@ class AsTable:
         self.panel.param.watch(callback(lambda _: self.renew()), "active")
 
     def renew(self) -> None:
-        """Follows what is shown, if anybody looks; when that is complete, not while it moves."""
+        """Follows what is shown, if the table is open, once that is complete."""
         if self.panel.active:
             self._pane.object = self._table()
