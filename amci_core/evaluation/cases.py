@@ -387,9 +387,9 @@ def evaluate(
         estimators: Names of `amci_core.estimators.ESTIMATORS` and `bound`; by default those that
             the proposals can serve of the five that `error_curves` names, and the bound.
         truth: The values that errors are counted from, if the problem does not know its truth:
-            numbers (n,), or an object with `value` and `standard_error`, as of `read_cases`. Without errors they count as exact; with
-            them `reference_limited` says which results they are too large for. With a number of
-            cases it is for `problem.cases(n, seed=seed)`.
+            numbers (n,), or an object with `value` and `standard_error`, as of `read_cases`.
+            Without errors they count as exact; with them `reference_limited` says which results
+            they are too large for. With a number of cases it is for `problem.cases(n, seed=seed)`.
         points: `independent` draws (default), or `sobol` points for the estimators that take them.
         seed: Whole number >= 0.
         device: Where points are drawn and densities computed: cpu, cuda or another device of
