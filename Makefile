@@ -4,7 +4,7 @@ PORT ?= 5006
 ADDRESS ?= 127.0.0.1
 WORKERS ?=
 DASK ?=
-BUDGET ?=
+LIMIT ?=
 TRAININGS ?=
 ORIGIN ?=
 PROXY ?=
@@ -36,7 +36,7 @@ install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
 help:
 	@echo "make serve   install, start the dashboard (PORT=$(PORT) ADDRESS=$(ADDRESS))"
 	@echo "             WORKERS=2: processes that compute; DASK=tcp://...: Dask's workers instead"
-	@echo "             BUDGET=60: seconds of computing that a visitor may ask for at once"
+	@echo "             LIMIT=60: seconds of computing that a visitor may ask for at once"
 	@echo "             TRAININGS=2: trainings at a time, of all visitors together"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
 	@echo "             PROXY=1: every request comes through a proxy that names the visitor's address"
@@ -67,7 +67,7 @@ serve: $(VENV)/.installed
 	@$(BIN)/python -m amci_explorer.server.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
 	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(PROXY),--proxy) \
-	    $(if $(FRAMES),--frames "$(FRAMES)") $(if $(BUDGET),--seconds "$(BUDGET)") \
+	    $(if $(FRAMES),--frames "$(FRAMES)") $(if $(LIMIT),--seconds "$(LIMIT)") \
 	    $(if $(TRAININGS),--trainings "$(TRAININGS)") $(if $(TOUR),--tour "$(TOUR)") \
 	    $(foreach file,$(PROBLEM),--problem "$(file)")
 

@@ -50,6 +50,7 @@ FIGURES: dict[str, Any] = {
 # Earlier names in `evaluation.json` and `cases.parquet`.
 RENAMED = {
     "pairs": "cases",
+    "budgets": "draws",
     "unjudged": "undetermined",
     "mean_judged": "determined",
     "truth_matters": "reference_limited",

@@ -31,12 +31,12 @@ SHIPPED = [
     *(("cancer", variant) for variant in ("spline", "paper")),
     *((name, "spline") for name in ("gain-loss", "peak")),
 ]
-BUDGETS = (64, 256, 1000)
+TOTALS = (64, 256, 1000)
 LEVELS = (0.05, 0.5, 0.95)
 
 
 def ratios(
-    name: str, variant: str, cases: int, runs: int, points: str, budgets: Sequence[int]
+    name: str, variant: str, cases: int, runs: int, points: str, draws: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ratios of mean squared errors, and their relative standard errors, (cases, B) each."""
     problem = amci.problem(name)
@@ -47,7 +47,7 @@ def ratios(
         proposals,
         y if problem.y else None,
         theta,
-        budgets=budgets,
+        draws=draws,
         runs=runs,
         estimators={"amci": "amci", "amci-cv": resolve("amci-cv", points=points)},
         truth=None if problem.knows_truth else problem.truth(y, theta),
@@ -89,7 +89,7 @@ def near_the_bound(name: str, cases: int, runs: int) -> None:
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     without = replace(proposals, q1_complement=None)
     y, theta = high_cases(name, cases)
-    options = {"budgets": BUDGETS[-1:], "runs": runs}
+    options = {"draws": TOTALS[-1:], "runs": runs}
     found = amci.error_curves(
         problem,
         proposals,
@@ -132,7 +132,7 @@ def coverage(name: str, variant: str, cases: int, runs: int, sets: Sequence[int]
         for case in range(cases):
             of_case = [None if v is None else np.repeat(v[[case]], runs, 0) for v in (y, theta)]
             points = "sobol" if least else "independent"
-            options = {"draws": BUDGETS[-1], "points": points, "seed": case}
+            options = {"draws": TOTALS[-1], "points": points, "seed": case}
             e = amci.estimate(problem, proposals, *of_case, **options)
             low, high = e.interval()
             errors.append(np.mean((e.value - mu[case]) ** 2))
@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--points", default="independent")
-    parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
+    parser.add_argument("--draws", type=int, nargs="+", default=TOTALS)
     parser.add_argument("--problem", help="one of the problems alone")
     parser.add_argument("--near-the-bound", action="store_true")
     parser.add_argument("--sets", type=int, nargs="+", help="least numbers of Sobol sets")
@@ -182,8 +182,8 @@ def main() -> None:
     for name, variant in SHIPPED:
         if asked.problem not in (None, name):
             continue
-        ratio, noise = ratios(name, variant, asked.cases, asked.runs, asked.points, asked.budgets)
-        for b, total in enumerate(asked.budgets):
+        ratio, noise = ratios(name, variant, asked.cases, asked.runs, asked.points, asked.draws)
+        for b, total in enumerate(asked.draws):
             low, middle, high = np.nanquantile(ratio[:, b], LEVELS)
             worst = int(np.nanargmax(ratio[:, b]))
             print(

@@ -18,7 +18,7 @@ from amci_core.evaluation.runs import ROUNDING, effective_errors, is_determined,
 SHORT = (100, 200, 400, 1000)
 # Short runs of each case.
 CHUNKS = 60
-# What two budgets of draws cost is a few times what the larger costs.
+# What two totals of draws cost is a few times what the larger costs.
 FEW, MANY = (2, 4, 10, 30), (100, 300, 1000)
 PROBLEMS = [
     *(("tail-1d", v, 7, FEW) for v in ("spline", "paper")),
@@ -33,15 +33,15 @@ ESTIMATORS = ("amci", "snis-q2", "snis-qm", "snis-q1", "snis-qm-stratified", "am
 
 def cells(runs: int) -> Iterator[tuple[str, np.ndarray]]:
     """Errors of many runs in units of mu, (R,), for each problem, case, estimator and budget."""
-    for name, variant, cases, budgets in PROBLEMS:
+    for name, variant, cases, draws in PROBLEMS:
         problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
         served = ESTIMATORS if proposals.q2 is not None else ("amci", "snis-q1")
         y, theta = problem.cases(cases, seed=5)
         for i in range(cases):
             case = [None if v is None else v[i] for v in (y, theta)]
-            longest = min(runs, 3_000_000 // budgets[-1])
+            longest = min(runs, 3_000_000 // draws[-1])
             found = amci.error_curves(
-                problem, proposals, *case, budgets=budgets, runs=longest, estimators=served, seed=i
+                problem, proposals, *case, draws=draws, runs=longest, estimators=served, seed=i
             )
             for estimator, curve in found.by_name.items():
                 for errors in curve.errors.T:

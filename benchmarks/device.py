@@ -84,7 +84,7 @@ def differences(name: str, gpu: torch.device) -> tuple[float, float]:
             amci.load_proposals(name),
             cases=4,
             runs=2_000,
-            budgets=[100],
+            draws=[100],
             device=device.type,
         )
         for device in (CPU, gpu)

@@ -125,7 +125,7 @@ def main() -> None:
                 proposals,
                 cases=arguments.cases,
                 runs=arguments.runs,
-                budgets=[10, 100, 1000, arguments.draws],
+                draws=[10, 100, 1000, arguments.draws],
                 out=out,
                 workers=workers,
             )

@@ -32,7 +32,7 @@ def test_a_device_that_is_not_there_is_named(name):
 def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     cpu, gpu = (
-        amci.evaluate(problem, proposals, cases=10, runs=200, budgets=[100], device=device)
+        amci.evaluate(problem, proposals, cases=10, runs=200, draws=[100], device=device)
         for device in ("cpu", "cuda")
     )
     for estimator in ("amci", "snis-qm"):

@@ -78,7 +78,7 @@ def test_the_data_are_what_evaluate_finds(made):
         amci.load_proposals("tail-1d"),
         cases=settings["cases"],
         runs=settings["runs"],
-        budgets=settings["budgets"],
+        draws=settings["draws"],
         estimators=settings["estimators"],
         seed=0,
     )
@@ -98,10 +98,10 @@ def test_data_that_are_there_are_not_computed_again(made):
     assert {path: path.read_bytes() for path in before} == before
 
 
-def some(budgets=(2, 10)):
+def some(draws=(2, 10)):
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="oracle")
-    sweep = Sweep(problem, proposals, cases=5, runs=8, budgets=budgets)
+    sweep = Sweep(problem, proposals, cases=5, runs=8, draws=draws)
     return Cases(pa.concat_tables(map(sweep.errors, range(5))))
 
 

@@ -159,7 +159,7 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
         loaded,
         cases=3,
         runs=40,
-        budgets=[20, 2000],
+        draws=[20, 2000],
         estimators=["amci", "halves", "bound"],
         seed=1,
     )

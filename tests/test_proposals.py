@@ -65,7 +65,7 @@ def test_every_shipped_variant_loads_and_estimates():
 )
 def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, largest):
     evaluation = load_proposals("tail-1d", variant=variant).card["evaluation"]
-    assert (evaluation["cases"], evaluation["runs"], evaluation["budgets"][-1]) == (100, 100, 1000)
+    assert (evaluation["cases"], evaluation["runs"], evaluation["draws"][-1]) == (100, 100, 1000)
     amci = evaluation["estimators"]["amci"]
     assert amci["remse_median"][-1] <= median
     assert amci["remse_max"][-1] <= largest
@@ -103,7 +103,7 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
         load_proposals(name, variant=variant),
         cases=12,
         runs=8,
-        budgets=card["budgets"][-1:],
+        draws=card["draws"][-1:],
         estimators=["amci"],
         seed=1,
     )
@@ -166,7 +166,7 @@ def test_amci_beats_the_bound_as_asked(name, ratio, share):
     evaluation = load_proposals(name).card["evaluation"]
     measure = "mse_median" if name == "gain-loss" else "remse_median"
     found = {k: v[measure][-1] for k, v in evaluation["estimators"].items()}
-    assert evaluation["budgets"][-1] == 1000
+    assert evaluation["draws"][-1] == 1000
     assert found["bound"] / found["amci"] >= ratio
     assert evaluation["below_bound"]["amci"][-1] >= share
 

@@ -55,7 +55,7 @@ def test_f_may_be_in_any_unit(text, unit):
         problem, proposals = of_tail(f)
         e = amci.estimate(problem, proposals, 1.0, 1.2, draws=400, seed=4)
         truth = amci.reference_value(problem, 1.0, 1.2, draws=20_000)
-        curves = amci.error_curves(problem, proposals, 1.0, 1.2, budgets=[64], runs=4, truth=truth)
+        curves = amci.error_curves(problem, proposals, 1.0, 1.2, draws=[64], runs=4, truth=truth)
         found[f] = (
             [float(v) for v in (e.value, e.standard_error, truth.value, truth.standard_error)],
             [float(e.relative_standard_error), *curves["amci"].remse, *curves["snis-q2"].remse],

@@ -24,7 +24,7 @@ def evaluate(
         int | None, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta). Default: 100.")
     ] = None,
     runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
-    budgets: Annotated[
+    draws: Annotated[
         str, typer.Option(help="Total draws of an estimator, increasing, with commas.")
     ] = "2,10,100,1000",
     estimators: Annotated[
@@ -76,7 +76,7 @@ def evaluate(
         raise ValueError("write: expected --folder too, whose card is to be renewed")
     if truth is not None and cases is not None:
         raise ValueError("cases: cannot be combined with --truth, whose file has the cases")
-    totals = terminal.split("budgets", budgets, int)
+    totals = terminal.split("draws", draws, int)
     names = None if estimators is None else terminal.split("estimators", estimators, str)
     chosen, proposals = terminal.load(problem, variant, folder)
     if write and folder is not None:
@@ -99,7 +99,7 @@ def evaluate(
                 proposals,
                 **known,
                 runs=runs,
-                budgets=totals,
+                draws=totals,
                 estimators=names,
                 points=points,
                 seed=seed,

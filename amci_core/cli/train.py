@@ -7,7 +7,6 @@ __all__ = ["INTERRUPTED", "train"]
 import json
 import math
 import os
-import re
 import shutil
 import threading
 import time
@@ -66,12 +65,12 @@ def train(
             "mcmc. Only for variants that are trained on it."
         ),
     ] = None,
-    budget: Annotated[
-        str | None,
+    minutes: Annotated[
+        float | None,
         typer.Option(
-            help="Time of one core, such as 90s, 10m or 1h. With a recipe it is counted at its "
-            "nominal speed and fixes the number of steps, so that the same seed gives the same "
-            "weights; default: the recipe's own. Without one it is the time; default: 5m."
+            help="Minutes of one core. With a recipe they are counted at its nominal speed and "
+            "fix the number of steps, so that the same seed gives the same weights; default: the "
+            "recipe's own. Without one they are the time; default: 5."
         ),
     ] = None,
     f: Annotated[
@@ -122,7 +121,6 @@ def train(
     from amci_core.training.display import Display
 
     torch.set_num_threads(threads)
-    minutes = None if budget is None else _minutes(budget)
     automatic = is_file_name(problem) or f is not None or variant == AUTOMATIC
     recipes = {"variant": variant, "recipe": recipe, "source": source}
     for option, value in recipes.items():
@@ -247,11 +245,3 @@ def _attach(folder: Path) -> None:
         os._exit(INTERRUPTED)
 
     threading.Thread(target=end, daemon=True).start()
-
-
-def _minutes(budget: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", budget.strip())
-    minutes = float(match[1]) * {"s": 1 / 60, "m": 1, "h": 60}[match[2]] if match else 0.0
-    if not 1 / 60 <= minutes <= 24 * 60:
-        raise ValueError(f"budget: expected 1s to 24h, such as 90s, 10m or 1.5h, got {budget!r}")
-    return minutes

@@ -137,7 +137,7 @@ def absent(moments: Moments) -> list[int]:
     return [int(j) for j in np.flatnonzero(unknown)]
 
 
-def snis_bound(mean_absolute_deviation: Array, budgets: ArrayLike) -> Array:
+def snis_bound(mean_absolute_deviation: Array, draws: ArrayLike) -> Array:
     """The least mean squared error of SNIS with T independent draws of one proposal, as T grows.
 
     It is (E|f - mu|)^2 / T. It is asymptotic: at small T a valid proposal can beat it. Fixed
@@ -147,7 +147,7 @@ def snis_bound(mean_absolute_deviation: Array, budgets: ArrayLike) -> Array:
     Arguments:
         mean_absolute_deviation: E|f - mu| under the posterior, (*), in any unit; in units of
             mu the bound is a relative error, which no small mu can make underflow.
-        budgets: Total draws T, (B,).
+        draws: Total draws T, (B,).
 
     Returns:
         Mean squared errors, (*, B), in that unit squared.
@@ -157,4 +157,4 @@ def snis_bound(mean_absolute_deviation: Array, budgets: ArrayLike) -> Array:
         paper.
     """
     deviation = np.asarray(mean_absolute_deviation, dtype=np.float64)
-    return np.square(deviation)[..., None] / np.asarray(budgets, dtype=np.float64)
+    return np.square(deviation)[..., None] / np.asarray(draws, dtype=np.float64)

@@ -25,7 +25,7 @@ from amci_core.evaluation.runs import (
     Estimators,
     Runs,
     Truth,
-    checked_budgets,
+    checked_draws,
     chosen_estimators,
     quantiles,
 )
@@ -37,7 +37,7 @@ from amci_core.parallel import run_tasks
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The figures of a case, for each estimator and budget.
+# The figures of a case, for each estimator and number of draws.
 FIGURES = (
     *("remse", "remse_error", "remse_q25", "remse_median", "remse_q75"),
     *("mse", "mse_error", "failed", "determined", "reference_limited"),
@@ -52,7 +52,7 @@ class Cases:
     """The errors of every estimator in n cases, in the order of their numbers.
 
     Arguments:
-        table: Rows for each case, estimator and budget, as `Sweep.errors` makes them and
+        table: Rows for each case, estimator and number of draws, as `Sweep.errors` makes them and
             `read_sweep` reads them; of one or more cases, one case after another.
 
     Attributes:
@@ -96,7 +96,7 @@ class Cases:
         return Cases(self._table.slice(rank * self._rows, self._rows))
 
     def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
-        """Shares of cases below the bound, surely below, and undecided, over B budgets each.
+        """Shares of cases below the bound, surely below, and undecided, for B totals each.
 
         Undecided is a case whose error lies within two standard errors of the bound, or whose runs
         do not determine it unless it is 100 times below the bound.
@@ -115,7 +115,7 @@ class Cases:
         return tuple(share.mean(axis=0).tolist() for share in shares)
 
     def summary(self, name: str) -> dict[str, list[float]]:
-        """Quantiles over the cases, with their errors, and shares of cases; over budgets."""
+        """Quantiles over the cases, with their errors, and shares of cases, for B totals."""
         own = self.by_name[name]
         found = _quantiles(own, "remse", LEVELS) | _quantiles(own, "mse", {"median": 0.5})
         for level in ("q25", "median", "q75"):
@@ -165,7 +165,7 @@ class Sweep:
         *,
         cases: int | tuple[Any, Any],
         runs: int,
-        budgets: Sequence[int],
+        draws: Sequence[int],
         estimators: Estimators | None = None,
         truth: Any = None,
         points: str | None = None,
@@ -175,8 +175,8 @@ class Sweep:
         self.problem, self.proposals = problem, proposals = resolve_names(problem, proposals)
         self.runs = check_count("runs", runs, low=1, high=MAX_RUNS)
         self.seed = check_seed(seed)
-        self.budgets = checked_budgets(budgets)
-        self.device = device_named(device, points=runs * int(self.budgets.max()))
+        self.draws = checked_draws(draws)
+        self.device = device_named(device, points=runs * int(self.draws.max()))
         if self.device != CPU and proposals.to(self.device) is None:
             if device != AUTO:
                 raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
@@ -198,7 +198,7 @@ class Sweep:
         if BOUND in self.estimators:
             self._log_deviation = problem.log_mean_absolute_deviation(y, theta)
         if self.drawn:
-            self.of_case(0)  # refuses budgets that do not fit
+            self.of_case(0)  # refuses numbers of draws that do not fit
 
     def __len__(self) -> int:
         return len(self.y)
@@ -208,10 +208,10 @@ class Sweep:
         y = self.y[number].to(self.device)
         theta = None if self.theta is None else self.theta[number].to(self.device)
         sampler = Sampler(self.problem, self._on_device, y, theta)
-        return Runs(sampler, self.drawn, self.truth[number], budgets=self.budgets)
+        return Runs(sampler, self.drawn, self.truth[number], draws=self.draws)
 
     def errors(self, number: int) -> pa.Table:
-        """The errors in a case, seeded by its number: a row for each estimator and budget."""
+        """The errors in a case, seeded by its number: a row for each estimator and total."""
         import pyarrow as pa
 
         began = time.perf_counter()
@@ -225,7 +225,7 @@ class Sweep:
             chunks = [made.errors(size, *rngs) for size in made.sizes(self.runs)]
             curves = curves_of(made, chunks, truth)
         if BOUND in self.estimators:
-            curves[BOUND] = bound_curve(self._log_deviation[number], self.budgets, truth)
+            curves[BOUND] = bound_curve(self._log_deviation[number], self.draws, truth)
         common = {
             "case": number,
             "y": self.y[number].tolist(),
@@ -241,7 +241,7 @@ class Sweep:
             low, median, high = curve.remse_quartiles
             figures = {"remse_q25": low, "remse_median": median, "remse_q75": high}
             figures |= {each: getattr(curve, each) for each in FIGURES if each not in figures}
-            for i, total in enumerate(self.budgets.tolist()):
+            for i, total in enumerate(self.draws.tolist()):
                 own = {figure: values[i].item() for figure, values in figures.items()}
                 rows.append(common | {"estimator": name, "draws": total} | own)
         return pa.Table.from_pylist(rows, schema=schema())
@@ -257,7 +257,7 @@ class Sweep:
             **{name: of[name] for name in ("problem", "variant", "weights")},
             "cases": len(self),
             "runs": self.runs,
-            "budgets": self.budgets.tolist(),
+            "draws": self.draws.tolist(),
             "estimators": list(self.estimators),
             **({"sobol": sobol} if sobol else {}),
             "seed": self.seed,
@@ -277,7 +277,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `amci evaluate` prints: errors of every estimator over cases, for B budgets.
+    """What `amci evaluate` prints: errors of every estimator over cases, for B totals.
 
     A case's error is the mean over its runs that gave an estimate. Cases with mu = 0 have no
     relative error and are left out of the relative figures.
@@ -285,11 +285,11 @@ class Evaluation:
     Arguments:
         problem: Name of the problem.
         variant: Variant of its proposals.
-        budgets: Total draws, B of them.
+        draws: Total draws, B of them.
         cases: Number of cases (y, theta).
         runs: Independent runs of each case.
         seed: The seed of cases and runs.
-        estimators: For each estimator lists over budgets: the quantiles over cases `remse_median`,
+        estimators: For each estimator lists over draws: the quantiles over cases `remse_median`,
             `remse_q25`, `remse_q75`, `remse_q95`, `remse_max` and `mse_median`; their Monte Carlo
             standard errors `remse_median_error` and so on, over cases and runs, that of the
             largest over runs alone; the medians over cases of the quartiles over runs, `runs_q25`,
@@ -297,7 +297,7 @@ class Evaluation:
             estimate; `undetermined`, the share of cases whose runs do not determine
             their mean; `reference_limited`, the share whose truth is not known well enough.
         below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound
-            (asymptotic, for independent draws from one proposal), over budgets; empty where
+            (asymptotic, for independent draws from one proposal), for each total; empty where
             `bound` is not among the estimators.
         surely_below_bound: Share of cases where it does so by more than 2 standard errors.
         undecided_bound: Share of cases where it lies within 2 standard errors of the bound, or
@@ -312,7 +312,7 @@ class Evaluation:
 
     problem: str
     variant: str
-    budgets: list[int]
+    draws: list[int]
     cases: int
     runs: int
     seed: int
@@ -334,14 +334,14 @@ class Evaluation:
         lines = [
             f"{self.problem} with {self.variant} proposals: relative mean squared error over "
             f"{self.runs:,} runs, median over {done:,} cases (quartiles)",
-            f"{'draws':20}" + "".join(f"{n:>28,}" for n in self.budgets),
+            f"{'draws':20}" + "".join(f"{n:>28,}" for n in self.draws),
         ]
         notes = []
         for name, errors in self.estimators.items():
             levels = zip(*(errors[f"remse_{q}"] for q in ("median", "q25", "q75")), strict=True)
             texts = (f"{middle:.2g} ({low:.2g}, {high:.2g})" for middle, low, high in levels)
             lines.append(f"{name:20}" + "".join(f"{text:>28}" for text in texts))
-            for i, total in enumerate(self.budgets):
+            for i, total in enumerate(self.draws):
                 if failed := errors["failed"][i]:
                     runs = f"{self.cases * self.runs:,} runs"
                     notes.append(f"{name} failed in {failed:,} of {runs} at {total} draws")
@@ -361,7 +361,7 @@ def evaluate(
     *,
     cases: int | tuple[Any, Any] = 100,
     runs: int = 100,
-    budgets: Sequence[int] = (2, 10, 100, 1000),
+    draws: Sequence[int] = (2, 10, 100, 1000),
     estimators: Estimators | None = None,
     truth: Any = None,
     points: str | None = None,
@@ -383,7 +383,7 @@ def evaluate(
         cases: Number of cases, or y (n, D_y) and theta (n, D_theta), each None if the problem has
             none.
         runs: Independent runs of each case.
-        budgets: Total draws of an estimator; increasing.
+        draws: Total draws of an estimator; increasing.
         estimators: Names of `amci_core.estimators.ESTIMATORS` and `bound`; by default those that
             the proposals can serve of the five that `error_curves` names, and the bound.
         truth: The values that errors are counted from, if the problem does not know its truth:
@@ -415,7 +415,7 @@ def evaluate(
         >>> import amci_core as amci
         >>> problem = amci.problem("tail-1d")
         >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
-        >>> found = amci.evaluate(problem, proposals, cases=3, runs=4, budgets=[10])
+        >>> found = amci.evaluate(problem, proposals, cases=3, runs=4, draws=[10])
         >>> found.below_bound["amci"] == [1.0]
         True
     """
@@ -427,7 +427,7 @@ def evaluate(
         proposals,
         cases=cases,
         runs=runs,
-        budgets=budgets,
+        draws=draws,
         estimators=estimators,
         truth=truth,
         points=points,
@@ -468,7 +468,7 @@ def evaluate(
     return Evaluation(
         problem=sweep.problem.name,
         variant=sweep.proposals.variant,
-        budgets=sweep.budgets.tolist(),
+        draws=sweep.draws.tolist(),
         cases=len(sweep),
         runs=runs,
         seed=seed,

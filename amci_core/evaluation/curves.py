@@ -27,11 +27,11 @@ from amci_core.evaluation.runs import (
     BOUND,
     MAX_RUNS,
     QUARTILES,
-    Budgets,
     Estimators,
     Runs,
+    Totals,
     Truth,
-    checked_budgets,
+    checked_draws,
     chosen_estimators,
     effective_errors,
     is_determined,
@@ -48,7 +48,7 @@ TRUTH_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Curve:
-    """Errors of one estimator over R runs, for a batch (*) of cases and B budgets.
+    """Errors of one estimator over R runs, for a batch (*) of cases and B totals.
 
     The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu
     squared; it is NaN if mu is zero, and the mean squared error is there still. Runs without an
@@ -58,7 +58,7 @@ class Curve:
         errors: Signed errors in units of the truth's, (*, R, B); NaN for a run without an
             estimate.
         truth: The value that errors are counted from.
-        tried: Budgets that are large enough for an estimate, (B,); None for all. Runs with others
+        tried: Totals that are large enough for an estimate, (B,); None for all. Runs with others
             do not count as failed.
         known: Whether each error is the known root mean square, as for a bound. Monte Carlo errors
             are then zero, and quartiles equal the mean.
@@ -165,13 +165,13 @@ class ErrorCurves:
     """The curve of every requested estimator; `curves["amci"]` or `curves.by_name["amci"]`.
 
     Arguments:
-        budgets: Total draws T of an estimator, (B,).
+        draws: Total draws T of an estimator, (B,).
         by_name: Estimator to curve, in the requested order.
         runs: Runs so far.
         runs_wanted: Requested runs.
     """
 
-    budgets: Budgets
+    draws: Totals
     by_name: dict[str, Curve]
     runs: int
     runs_wanted: int
@@ -181,9 +181,9 @@ class ErrorCurves:
 
     def __str__(self) -> str:
         lines = [f"ReMSE, median over {self.runs:,} runs, by total draws; of a batch, over cases"]
-        lines.append(f"{'':20}" + "".join(f"{n:>10,}" for n in self.budgets))
+        lines.append(f"{'':20}" + "".join(f"{n:>10,}" for n in self.draws))
         for name, curve in self.by_name.items():
-            errors = curve.remse_median.reshape(-1, len(self.budgets))
+            errors = curve.remse_median.reshape(-1, len(self.draws))
             figures = np.median(errors, axis=0)
             lines.append(f"{name:20}" + "".join(f"{v:>10.2g}" for v in figures))
         return "\n".join(lines)
@@ -202,7 +202,7 @@ def error_curves(
     y: Any = None,
     theta: Any = None,
     *,
-    budgets: Sequence[int] = (2, 10, 100, 1000),
+    draws: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
     estimators: Estimators | None = None,
     truth: Any = None,
@@ -219,7 +219,7 @@ def error_curves(
         proposals: Its proposals.
         y: A number or an array of shape (*, D_y).
         theta: A number or an array of shape (*, D_theta), or None.
-        budgets: Total draws of an estimator, all its proposals together; increasing.
+        draws: Total draws of an estimator, all its proposals together; increasing.
         runs: Independent runs.
         estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the SNIS bound
             (asymptotic, for independent draws from one proposal); or a mapping of your own
@@ -230,12 +230,12 @@ def error_curves(
             its truth: the result of `amci_core.reference_value`, or numbers that broadcast to (*).
             Estimates from the proposals under test share their faults.
         points: `independent` (default), or `sobol` for the estimators that take such points, the
-            others draw independent ones. A budget takes points of its own.
+            others draw independent ones. A total takes points of its own.
         seed: Whole number >= 0; the same seed gives the same curves.
 
     Returns:
         `ErrorCurves`: by estimator a `Curve` with `remse`, `mse` and `determined`, (*, B) for
-        B budgets; printing it gives a table.
+        B totals; printing it gives a table.
 
     Raises:
         ValueError: an argument is out of range, of a wrong shape or unknown; or the problem does
@@ -245,7 +245,7 @@ def error_curves(
         >>> import amci_core as amci
         >>> problem = amci.problem("tail-1d")
         >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
-        >>> curves = amci.error_curves(problem, proposals, 1.0, 3.0, budgets=[2, 10], runs=4)
+        >>> curves = amci.error_curves(problem, proposals, 1.0, 3.0, draws=[2, 10], runs=4)
         >>> bool((curves["amci"].remse < 1e-20).all())
         True
     """
@@ -258,7 +258,7 @@ def stream_error_curves(
     y: Any = None,
     theta: Any = None,
     *,
-    budgets: Sequence[int] = (2, 10, 100, 1000),
+    draws: Sequence[int] = (2, 10, 100, 1000),
     runs: int = 1000,
     estimators: Estimators | None = None,
     truth: Any = None,
@@ -272,7 +272,7 @@ def stream_error_curves(
     """
     problem, proposals = resolve_names(problem, proposals)
     y, theta = problem.check(y, theta)
-    checked = checked_budgets(budgets)
+    checked = checked_draws(draws)
     check_count("runs", runs, low=1, high=MAX_RUNS)
     check_seed(seed)
     chosen = chosen_estimators(estimators, problem, proposals, points)
@@ -284,7 +284,7 @@ def stream_error_curves(
         bound[BOUND] = bound_curve(deviation, checked, target)
     if not drawn:
         return Stream(1, lambda _: None, lambda _: ErrorCurves(checked, bound, runs, runs))
-    made = Runs(Sampler(problem, proposals, y, theta), drawn, target, budgets=checked)
+    made = Runs(Sampler(problem, proposals, y, theta), drawn, target, draws=checked)
     sizes = made.sizes(runs)
 
     def part(number: int) -> dict[str, Array]:
@@ -306,13 +306,13 @@ def curves_of(made: Runs, parts: Sequence[dict[str, Array]], truth: Truth) -> di
     }
 
 
-def bound_curve(log_deviation: Array, budgets: Budgets, truth: Truth) -> Curve:
+def bound_curve(log_deviation: Array, draws: Totals, truth: Truth) -> Curve:
     """The SNIS bound, asymptotic, for independent draws from one proposal, as a curve.
 
     Arguments:
         log_deviation: log E|f - mu| under p(x | y) in nats, (*).
-        budgets: Total draws, (B,).
+        draws: Total draws, (B,).
         truth: mu.
     """
-    root = np.sqrt(snis_bound(np.exp(log_deviation - truth.log_unit), budgets))
+    root = np.sqrt(snis_bound(np.exp(log_deviation - truth.log_unit), draws))
     return Curve(np.stack([root, root], axis=-2), truth, known=True)

@@ -10,7 +10,7 @@ __all__ = [
     "Estimators",
     "Runs",
     "Truth",
-    "checked_budgets",
+    "checked_draws",
     "chosen_estimators",
     "chunk_sizes",
     "default_estimators",
@@ -38,7 +38,7 @@ from amci_core.estimators.registry import check_points
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
-Budgets = NDArray[np.int64]
+Totals = NDArray[np.int64]
 Estimators = Sequence[str] | Mapping[str, Any]
 
 MAX_RUNS = 1_000_000
@@ -154,13 +154,13 @@ class Runs:
         sampler: Draws from the proposals.
         estimators: The estimators by name.
         truth: The value that errors are counted from.
-        budgets: Total draws of an estimator, increasing, (B,).
+        draws: Total draws of an estimator, increasing, (B,).
 
     Attributes:
         points: Points that a run draws in each case.
 
     Raises:
-        ValueError: the budgets are too small or too large.
+        ValueError: `draws` is too small or too large.
     """
 
     def __init__(
@@ -169,15 +169,15 @@ class Runs:
         estimators: Mapping[str, Estimator],
         truth: Truth,
         *,
-        budgets: Budgets,
+        draws: Totals,
     ) -> None:
         self._sampler, self._estimators = sampler, estimators
-        self._truth, self._budgets = truth, budgets
+        self._truth, self._draws = truth, draws
         self._least = {name: each.least(sampler.present) for name, each in estimators.items()}
         most = max(self._least.values())
-        if budgets[-1] < most:
+        if draws[-1] < most:
             raise ValueError(
-                f"budgets: expected at least {most} draws, one of each proposal, got {budgets[-1]}"
+                f"draws: expected at least {most} draws, one of each proposal, got {draws[-1]}"
             )
         reserved: dict[bool, list[Any]] = {}
         for name, each in estimators.items():
@@ -197,7 +197,7 @@ class Runs:
         # The numbers of runs made at a time depend on the draws of a table alone.
         own = sum(int(counts[:DEFENSIVE].sum()) for counts in reserves)
         own *= truth.log_unit.size
-        check_count("budgets, of all proposals and cases", own, low=1, high=MAX_POINTS)
+        check_count("draws, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
         self._largest = max(1, CHUNK_POINTS // (dim**2 * own))
         self._first = 4 if dim == 1 else 1
@@ -211,7 +211,7 @@ class Runs:
     ) -> dict[str, Array]:
         """Errors in units of the truth's: name -> (*, runs, B).
 
-        NaN if an estimate has no value (no weight at all), and for a budget with fewer draws than
+        NaN if an estimate has no value (no weight at all), and for fewer draws than
         proposals.
         """
         draws = {
@@ -239,11 +239,11 @@ class Runs:
         return np.concatenate(errors, axis=-1)
 
     def tried(self, name: str) -> NDArray[np.bool_]:
-        """Budgets that are large enough for an estimate, (B,)."""
-        return self._budgets >= self._least[name]
+        """Totals that are large enough for an estimate, (B,)."""
+        return self._draws >= self._least[name]
 
     def _afforded(self, name: str) -> list[int]:
-        return [max(int(total), self._least[name]) for total in self._budgets]
+        return [max(int(total), self._least[name]) for total in self._draws]
 
 
 def chunk_sizes(runs: int, first: int, largest: int) -> list[int]:
@@ -365,13 +365,13 @@ def default_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...
     return tuple(name for name in served if name != BOUND or problem.knows_bound)
 
 
-def checked_budgets(budgets: Sequence[int]) -> Budgets:
-    """The budgets as an array (B,).
+def checked_draws(draws: Sequence[int]) -> Totals:
+    """The total draws as an array (B,).
 
     Raises:
         ValueError: they are not increasing whole numbers from 1 to `MAX_POINTS`.
     """
-    checked = [check_count("budgets", total, low=1, high=MAX_POINTS) for total in budgets]
+    checked = [check_count("draws", total, low=1, high=MAX_POINTS) for total in draws]
     if not checked or sorted(set(checked)) != checked:
-        raise ValueError(f"budgets: expected increasing numbers of draws, got {budgets!r}")
+        raise ValueError(f"draws: expected increasing numbers of draws, got {draws!r}")
     return np.array(checked)

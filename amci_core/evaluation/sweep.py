@@ -1,4 +1,4 @@
-r"""A sweep's file: one row for each case, estimator and budget, with its origin.
+r"""A sweep's file: one row for each case, estimator and number of draws, with its origin.
 
 Each case is written to a Parquet file of its own, in a folder beside the target, and renamed when
 it is whole. When all cases are there the folder becomes one file. A sweep that was killed resumes
@@ -56,6 +56,7 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
         if "pairs" in settings:
             settings = settings | {"cases": settings["pairs"], "values": settings.get("cases")}
             del settings["pairs"]
+        settings = {RENAMED.get(name, name): value for name, value in settings.items()}
         names = [RENAMED.get(name, name) for name in table.column_names]
         known = table.rename_columns(names).select(schema().names).cast(schema())
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:

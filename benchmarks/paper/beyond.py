@@ -62,7 +62,7 @@ def mismatch(studies: Studies) -> Figure:
             f"mismatch-{name}",
             problem,
             amci.load_proposals(name),
-            budgets=[DRAWS],
+            draws=[DRAWS],
             runs=400,
             cases=(y, theta),
         )
@@ -92,9 +92,7 @@ def dimension(studies: Studies) -> Figure:
     for dim in dimensions:
         problem = GaussianTail(dim)
         proposals = amci.load_proposals(problem, folder=folders[dim])
-        found[dim] = studies.sweep(
-            f"dimension-{dim}", problem, proposals, budgets=[DRAWS], cases=50
-        )
+        found[dim] = studies.sweep(f"dimension-{dim}", problem, proposals, draws=[DRAWS], cases=50)
     for other in AGAINST:
         _bands(gain, found, lambda cases, name=other: _gain(cases, name)[0], other, "over ")
     for name in ("amci", *AGAINST):
@@ -119,7 +117,7 @@ def training(studies: Studies) -> Figure:
                 f"training-{name}-{moment.step}",
                 problem,
                 moment.proposals,
-                budgets=[DRAWS],
+                draws=[DRAWS],
                 cases=50,
                 estimators=("amci", "snis-q2", "bound"),
             )

@@ -80,7 +80,7 @@ class Data:
         self.folder = folder
 
     def __call__(self, name: str, total: int | None = None) -> tuple[np.ndarray, int, Cases]:
-        """Budgets, the rank of one of them (the last by default), and cases.
+        """Total draws, the rank of one of them (the last by default), and cases.
 
         Raises:
             FileNotFoundError: there are none.
@@ -89,9 +89,9 @@ class Data:
         if not path.exists():
             raise FileNotFoundError(path)
         noted, table = read_sweep(path)
-        budgets = np.array(noted["settings"]["budgets"])
-        rank = -1 if total is None else int(np.flatnonzero(budgets == total)[0])
-        return budgets, rank, Cases(table)
+        draws = np.array(noted["settings"]["draws"])
+        rank = -1 if total is None else int(np.flatnonzero(draws == total)[0])
+        return draws, rank, Cases(table)
 
 
 @dataclass(frozen=True)
@@ -305,17 +305,17 @@ def draws_for(problem: str, estimator: str, total: int) -> Callable[[Data, str],
     """Draws after which an estimator's median error is that of AMCI with `total`."""
 
     def number(data: Data, variant: str) -> Number | str:
-        budgets, _, cases = data(f"{problem}-{variant}")
+        draws, _, cases = data(f"{problem}-{variant}")
         own, errors = (
             np.nanmedian(cases.by_name[e]["remse"], axis=0) for e in ("amci", estimator)
         )
-        # Between two budgets on a line of logarithms.
-        wanted = float(np.exp(np.interp(np.log(total), np.log(budgets), np.log(own))))
+        # Between two totals on a line of logarithms.
+        wanted = float(np.exp(np.interp(np.log(total), np.log(draws), np.log(own))))
         reached = np.flatnonzero(errors <= wanted)
         if not len(reached):
             left = f"{_short(errors[-1])}, wanted {_short(wanted)}"
-            return f"more than {budgets[-1]:,} (there {left})"
-        return Number(float(budgets[reached[0]]))
+            return f"more than {draws[-1]:,} (there {left})"
+        return Number(float(draws[reached[0]]))
 
     return number
 

@@ -84,7 +84,7 @@ def _errors(
         low, high = np.array([panel.get_ylim() for panel in both]).T
         for panel in both:
             panel.set_ylim(low.min(), high.max())
-            panel.set_xlim(right=1.2 * max(studies.budgets))
+            panel.set_xlim(right=1.2 * max(studies.draws))
     canvas.panels[0, 0].set_ylabel(REMSE)
     canvas.legend(canvas.panels[0, 0])
     return canvas.figure
@@ -95,7 +95,7 @@ def _pairs(problems: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _draws(studies: Studies) -> Array:
-    return np.array(studies.budgets, dtype=np.float64)
+    return np.array(studies.draws, dtype=np.float64)
 
 
 def fig3(studies: Studies) -> Figure:

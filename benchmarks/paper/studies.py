@@ -6,7 +6,7 @@ run that was broken off goes on with the case where it stopped.
 
 from __future__ import annotations
 
-__all__ = ["AGAINST", "BUDGETS", "Studies"]
+__all__ = ["AGAINST", "TOTALS", "Studies"]
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +24,8 @@ from amci_core.flows import Proposals
 from amci_core.io import pretrained_root, replacing
 from amci_core.models import Problem
 
-BUDGETS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)
-QUICK_BUDGETS = (2, 10, 100, 1000)
+TOTALS = (2, 4, 10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000)
+QUICK_TOTALS = (2, 10, 100, 1000)
 # A draw from the paper's autoregressive networks costs twenty times that of a spline.
 SLOW = (("tail-5d", "paper"), ("cancer", "paper"))
 AGAINST = ("amci", "snis-q2", "snis-qm", "snis-q1", "bound")
@@ -41,7 +41,7 @@ class Studies:
 
     Arguments:
         folder: Where the data lie.
-        quick: Whether a few cases, runs and budgets do: a try of a figure, not the figure.
+        quick: Whether a few cases, runs and totals do: a try of a figure, not the figure.
         workers: Number of processes that do the cases.
         dask: Address of a Dask scheduler whose workers do them instead.
         progress: Called with a study's name, the number of its cases done and all of them.
@@ -65,9 +65,9 @@ class Studies:
         self._progress = progress
 
     @property
-    def budgets(self) -> tuple[int, ...]:
+    def draws(self) -> tuple[int, ...]:
         """Total draws of the error plots."""
-        return QUICK_BUDGETS if self.quick else BUDGETS
+        return QUICK_TOTALS if self.quick else TOTALS
 
     def path(self, name: str) -> Path:
         """The file of a study."""
@@ -79,7 +79,7 @@ class Studies:
         problem: Problem,
         proposals: Proposals,
         *,
-        budgets: Sequence[int] | None = None,
+        draws: Sequence[int] | None = None,
         cases: int | tuple[Any, Any] = 100,
         runs: int = 100,
         estimators: Sequence[str] = AGAINST,
@@ -90,7 +90,7 @@ class Studies:
             name: Name of its file.
             problem: What is integrated.
             proposals: What is drawn from.
-            budgets: Total draws; by default those of the error plots.
+            draws: Total draws; by default those of the error plots.
             cases: Number of cases, a tenth of them where it is to be quick, at least 6; or
                 y (n, D_y) and theta (n, D_theta).
             runs: Runs of each case, a tenth of them where it is to be quick.
@@ -108,7 +108,7 @@ class Studies:
             problem,
             proposals,
             runs=runs,
-            budgets=self.budgets if budgets is None else budgets,
+            draws=self.draws if draws is None else draws,
             estimators=list(estimators),
             cases=cases,
             seed=SEED,
@@ -134,10 +134,10 @@ class Studies:
             noted, table = read_sweep(stored)
             with replacing(self.path(name)) as beside:
                 shutil.copyfile(stored, beside)
-            cases, budgets = Cases(table), noted["settings"]["budgets"]
+            cases, draws = Cases(table), noted["settings"]["draws"]
         else:
-            cases, budgets = self._swept(name, problem, variant), self.budgets
-        return np.array(budgets, dtype=np.float64), cases
+            cases, draws = self._swept(name, problem, variant), self.draws
+        return np.array(draws, dtype=np.float64), cases
 
     def _swept(self, name: str, problem: str, variant: str) -> Cases:
         proposals = amci.load_proposals(problem, variant=variant)

@@ -79,13 +79,13 @@ def render() -> str:
 
 
 def _section(name: str, variant: str, found: dict) -> str:
-    budgets = found["budgets"]
-    head = " | ".join(f"T = {total:,}" for total in budgets)
+    draws = found["draws"]
+    head = " | ".join(f"T = {total:,}" for total in draws)
     rows = [
         f"## {name}, {variant}\n",
         f"{found['cases']} cases, {found['runs']} runs each.\n",
         f"| estimator | over cases | {head} |",
-        "|---" * (len(budgets) + 2) + "|",
+        "|---" * (len(draws) + 2) + "|",
     ]
     for estimator, errors in found["estimators"].items():
         fields = [("median", "remse_median")]
@@ -103,7 +103,7 @@ def _section(name: str, variant: str, found: dict) -> str:
     best = min(rivals, key=rivals.__getitem__)
     lead = rivals[best] / found["estimators"]["amci"]["remse_median"][-1]
     rows.append(
-        f"\nAt T = {budgets[-1]:,} the SNIS with the least median is {best}, "
+        f"\nAt T = {draws[-1]:,} the SNIS with the least median is {best}, "
         f"{float(f'{lead:.2g}'):,g} times AMCI's. AMCI lies below the bound in "
         f"{share:.0%} of the cases{doubt}.\n"
     )

@@ -84,7 +84,7 @@ def opened(new, monkeypatch):
         run_apart(inside())
 
     monkeypatch.setattr(Results, "_start", do_at_once)
-    monkeypatch.setattr(computations, "BUDGETS", (8, 64, 512))
+    monkeypatch.setattr(computations, "TOTALS", (8, 64, 512))
     monkeypatch.setattr(computations, "MAP_SIZES", {})
     monkeypatch.setattr(computations, "SMALL_MAP", (3, 64))
     return make

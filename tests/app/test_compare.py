@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 from amci_explorer.colours import ESTIMATORS
-from amci_explorer.compute.computations import BUDGETS
+from amci_explorer.compute.computations import TOTALS
 from amci_explorer.shell import page
 from scipy.stats import norm
 
@@ -41,7 +41,7 @@ def curves(y):
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="oracle")
     return amci.error_curves(
-        problem, proposals, y, 3.0, budgets=sorted({*BUDGETS, 2 * int(QUERY["draws"])}), runs=4
+        problem, proposals, y, 3.0, draws=sorted({*TOTALS, 2 * int(QUERY["draws"])}), runs=4
     )
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from amci_explorer.compute.computations import BUDGETS, computations_of
+from amci_explorer.compute.computations import TOTALS, computations_of
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.presets import presets
@@ -89,7 +89,7 @@ def test_error_curves_are_those_of_the_core_at_the_same_seed(store):
         amci.load_proposals("tail-1d"),
         y=1.0,
         theta=1.0,
-        budgets=store.budgets(choice(store, 1.0, 1.0, runs=6)),
+        draws=store.draws(choice(store, 1.0, 1.0, runs=6)),
         runs=6,
         seed=5,
     )
@@ -101,7 +101,7 @@ def test_sobol_points_make_the_errors_of_control_variates_smaller(store):
     settings = choice(store, 1.0, 3.0, runs=100, seed=5)
     *_, independent = store.error_curves(settings)
     *_, scrambled = store.error_curves(settings, sobol=True)
-    many = independent.budgets > 1000
+    many = independent.draws > 1000
     ratio = scrambled["amci-cv"].remse[many] / independent["amci-cv"].remse[many]
     assert np.median(ratio) < 0.5
 
@@ -118,9 +118,9 @@ def test_the_curves_switches_change_the_state_and_follow_it():
 
 
 def test_budgets_reach_ten_thousand_draws_and_split_in_two():
-    assert BUDGETS[0] == 2
-    assert BUDGETS[-1] == 10_000
-    assert all(total % 2 == 0 for total in BUDGETS)
+    assert TOTALS[0] == 2
+    assert TOTALS[-1] == 10_000
+    assert all(total % 2 == 0 for total in TOTALS)
 
 
 def test_reuse_is_at_the_chosen_draws(store):
@@ -145,7 +145,7 @@ def at_preset(store):
 
 def test_large_mismatch_keeps_snis_at_one_for_thousands_of_draws(at_preset):
     curves, _, _ = at_preset["Large mismatch"]
-    assert (curves["snis-q2"].remse_median[curves.budgets < 2000] > 0.9).all()
+    assert (curves["snis-q2"].remse_median[curves.draws < 2000] > 0.9).all()
     assert (curves["amci"].remse_median < 1e-3).all()
 
 

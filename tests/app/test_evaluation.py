@@ -104,7 +104,7 @@ def test_live_figures_are_those_of_evaluate_once_run_is_pressed(in_a_loop):
             amci.load_proposals("tail-1d"),
             cases=3,
             runs=8,
-            budgets=evaluated.BUDGETS,
+            draws=evaluated.TOTALS,
             estimators=registry.swept("tail-1d"),
         )
         found = card.shown.value

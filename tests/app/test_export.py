@@ -33,12 +33,12 @@ def lines_of(rows):
 def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, state):
     *_, curves = store.error_curves(state.settings)
     lines = lines_of(export.frame(curves))
-    assert len(lines) == len(curves.by_name) * len(curves.budgets)
+    assert len(lines) == len(curves.by_name) * len(curves.draws)
     bound = [line for line in lines if line["estimator"] == "bound"]
     np.testing.assert_allclose(
         [float(line["remse_mean"]) for line in bound], curves["bound"].remse
     )
-    assert [int(line["draws"]) for line in bound] == curves.budgets.tolist()
+    assert [int(line["draws"]) for line in bound] == curves.draws.tolist()
 
 
 def test_densities_are_one_line_for_every_point(store, state):

@@ -20,7 +20,7 @@ PROBLEM = amci.problem("tail-1d")
 @pytest.fixture(autouse=True)
 def few_budgets(monkeypatch):
     """The headline is about one number of draws."""
-    monkeypatch.setattr("amci_explorer.compute.computations.BUDGETS", (2, 400))
+    monkeypatch.setattr("amci_explorer.compute.computations.TOTALS", (2, 400))
 
 
 @cache
@@ -35,7 +35,7 @@ def numbers(problem, *, runs=60, **choices):
 
 
 def at_total(curves, summary, name):
-    return math.sqrt(float(curves[name].mean[list(curves.budgets).index(summary.total)]))
+    return math.sqrt(float(curves[name].mean[list(curves.draws).index(summary.total)]))
 
 
 def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
@@ -50,7 +50,7 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     own = at_total(curves, summary, "amci")
     assert best == "snis-qm-stratified"
     # Few of the runs make that mean.
-    assert not curves[best].determined[list(curves.budgets).index(summary.total)]
+    assert not curves[best].determined[list(curves.draws).index(summary.total)]
     rival = f"about {100 * sizes[best]:.1g} %"
     assert f"With 128 draws AMCI errs by {100 * own:.2g} %" in found.text
     assert found.text.endswith(f"SNIS from the same draws by {rival}.")
@@ -105,7 +105,7 @@ def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
     assert "f barely changes the posterior here" in found.text
     # SNIS q1 answers 1 in all runs: its error is no error of an estimate.
     assert "SNIS q₁" not in found.text
-    bound = math.sqrt(float(curves["bound"].remse[list(curves.budgets).index(128)]))
+    bound = math.sqrt(float(curves["bound"].remse[list(curves.draws).index(128)]))
     assert f"{100 * bound:.2g} %" not in found.text
 
 

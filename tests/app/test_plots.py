@@ -27,7 +27,7 @@ from amci_core.io import pretrained_root
 
 @pytest.fixture(scope="module")
 def curves():
-    return amci.error_curves("tail-1d", None, 1.0, 3.0, budgets=[2, 10, 100], runs=200)
+    return amci.error_curves("tail-1d", None, 1.0, 3.0, draws=[2, 10, 100], runs=200)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 40])
@@ -98,9 +98,7 @@ def test_pictures_compose(curves):
 
 
 def test_curves_of_many_cases_are_refused():
-    curves = amci.error_curves(
-        "tail-1d", None, [[1.0], [2.0]], [[3.0], [3.0]], budgets=[2], runs=2
-    )
+    curves = amci.error_curves("tail-1d", None, [[1.0], [2.0]], [[3.0], [3.0]], draws=[2], runs=2)
     with pytest.raises(ValueError, match="single case"):
         error_curves(curves)
 

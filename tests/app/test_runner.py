@@ -188,7 +188,7 @@ def test_results_do_not_depend_on_the_number_of_workers(size):
 def test_what_takes_too_long_ends_with_what_there_is(size):
     async def body():
         cluster = Here(size)
-        runner, work = Runner(cluster, budget=2), Count(500, seconds=0.01, busy=True)
+        runner, work = Runner(cluster, limit=2), Count(500, seconds=0.01, busy=True)
         *growing, last = await all_of(runner, work)
         # 200 parts fit, and on a busy machine fewer.
         assert 20 <= len(last.value) <= 200 + size

@@ -319,7 +319,7 @@ def test_twenty_seconds_beat_the_mixture_thirty_times(state):
                 learnt,
                 1.0,
                 theta,
-                budgets=[1000],
+                draws=[1000],
                 runs=400,
                 estimators=["amci", "snis-qm"],
                 seed=1,

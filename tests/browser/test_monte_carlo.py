@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from amci_explorer.compute.computations import BUDGETS, REUSE_GRID
+from amci_explorer.compute.computations import REUSE_GRID, TOTALS
 from amci_explorer.text import number
 from playwright.sync_api import expect
 from visit import PATIENCE
@@ -72,20 +72,20 @@ def progress(visit):
 
 def curves_are_those_of_the_core(opened, problem, paper):
     # The total draws of the estimate that is shown are among them.
-    budgets = sorted({*BUDGETS, 2 * CASE["draws"]})
-    settings = {"budgets": budgets, "runs": CASE["runs"], "seed": CASE["seed"]}
+    draws = sorted({*TOTALS, 2 * CASE["draws"]})
+    settings = {"draws": draws, "runs": CASE["runs"], "seed": CASE["seed"]}
     settings["estimators"] = [*ESTIMATORS, "bound"]
     expected = amci.error_curves(problem, paper, 2.0, 1.0, **settings)
     for name in ESTIMATORS:
         source = f"errors-{name}"
-        np.testing.assert_array_equal(opened.data(source, "draws"), budgets)
+        np.testing.assert_array_equal(opened.data(source, "draws"), draws)
         low, median, high = expected[name].remse_quartiles
         for column, values in [("low", low), ("median", median), ("high", high)]:
             shown = opened.data(source, column)
             np.testing.assert_allclose(shown, 100 * np.sqrt(values), rtol=1e-12)
         shown = opened.data(source, "error")
         np.testing.assert_allclose(shown, 100 * np.sqrt(expected[name].remse), rtol=1e-12)
-    bound = 4 * (1 - problem.truth(2.0, 1.0)) ** 2 / np.array(budgets)
+    bound = 4 * (1 - problem.truth(2.0, 1.0)) ** 2 / np.array(draws)
     shown = opened.data("errors-bound", "error")
     np.testing.assert_allclose(shown, 100 * np.sqrt(bound), rtol=1e-12)
 
@@ -236,8 +236,8 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     old_bound = opened.data("errors-bound", "median")
     opened.move("Threshold θ", 1)
     opened.wait_for_other("errors-bound", "median", old_bound)
-    budgets = sorted({*BUDGETS, 2 * 64})
-    expected = 200 * (1 - problem.truth(1.0, 1.0)) / np.sqrt(budgets)
+    draws = sorted({*TOTALS, 2 * 64})
+    expected = 200 * (1 - problem.truth(1.0, 1.0)) / np.sqrt(draws)
     np.testing.assert_allclose(opened.data("errors-bound", "error"), expected, rtol=1e-12)
     assert progress(opened) < ENDLESS / 2
     opened.type("Runs", "30")
@@ -245,7 +245,7 @@ def a_moved_control_starts_the_curves_afresh(opened, problem):
     # Nothing is left faded of when the pictures answered another choice.
     assert opened.faded() == []
     proposals = amci.load_proposals("tail-1d")
-    curves = amci.error_curves(problem, proposals, 1.0, 1.0, budgets=budgets, runs=30)
+    curves = amci.error_curves(problem, proposals, 1.0, 1.0, draws=draws, runs=30)
     expected = 100 * np.sqrt(curves["snis-qm"].remse)
     np.testing.assert_allclose(opened.data("errors-snis-qm", "error"), expected, rtol=1e-12)
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from amci_explorer.compute.computations import BUDGETS
+from amci_explorer.compute.computations import TOTALS
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.problems.presets import PRESETS, coordinate_names
 from amci_explorer.state.state import State
@@ -89,9 +89,9 @@ def the_curves_are_those_of_the_core(opened, state):
     problem = state.problem
     proposals = amci.load_proposals(problem.name)
     # Those of the estimate that is shown are among them; a preset sets its draws back.
-    budgets = opened.data("errors-amci", "draws").astype(int).tolist()
-    assert set(budgets) >= set(BUDGETS)
-    settings = {"budgets": budgets, "runs": 4, "seed": state.seed}
+    draws = opened.data("errors-amci", "draws").astype(int).tolist()
+    assert set(draws) >= set(TOTALS)
+    settings = {"draws": draws, "runs": 4, "seed": state.seed}
     names = shown_estimators(problem, proposals)
     curves = amci.error_curves(
         problem, proposals, *state.settings.pair, **settings, estimators=names

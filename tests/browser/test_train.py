@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from amci_explorer.compute.computations import BUDGETS
+from amci_explorer.compute.computations import TOTALS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
@@ -45,9 +45,7 @@ def test_twenty_seconds_give_proposals_that_the_page_shows(visit, tmp_path):
     opened.wait_for_end(100)
     # All that is left is said without a mark of an earlier result.
     assert "earlier" not in opened.status("errors")
-    at = (
-        BUDGETS.index(1000) if 1000 in BUDGETS else int(np.argmin(np.abs(np.array(BUDGETS) - 1e3)))
-    )
+    at = TOTALS.index(1000) if 1000 in TOTALS else int(np.argmin(np.abs(np.array(TOTALS) - 1e3)))
     error, of_mixture = (opened.data(f"errors-{n}", "median")[at] for n in ("amci", "snis-qm"))
     # Per cent are roots of squared errors.
     assert 30 * error**2 < of_mixture**2

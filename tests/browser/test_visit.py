@@ -169,8 +169,8 @@ def test_a_released_handle_has_all_figures_follow(at):
         shown = opened.data("densities", name.removesuffix("_plus"))
         expected = density(name, 1.0, 1.5, x)
         np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-20)
-    budgets = opened.data("errors-amci", "draws").astype(int).tolist()
-    shown = {"budgets": budgets, "estimators": shown_estimators(problem, proposals)}
+    draws = opened.data("errors-amci", "draws").astype(int).tolist()
+    shown = {"draws": draws, "estimators": shown_estimators(problem, proposals)}
     curves = amci.error_curves(problem, proposals, 1.0, 1.5, **shown, runs=RUNS)
     for name in ("amci", "snis-qm"):
         shown = opened.data(f"errors-{name}", "error")

@@ -108,21 +108,21 @@ def test_what_is_not_finite_becomes_null(run):
 
 
 def test_evaluate_gives_what_python_gives(run):
-    words = "--cases 6 --runs 5 --budgets 2,10,100 --estimators amci,snis-qm,bound --seed 7"
+    words = "--cases 6 --runs 5 --draws 2,10,100 --estimators amci,snis-qm,bound --seed 7"
     found = strict(succeeded(run(f"{EVALUATE} {words} --format json")))
     expected = amci.evaluate(
         PROBLEM,
         amci.load_proposals("tail-1d", variant="oracle"),
         cases=6,
         runs=5,
-        budgets=[2, 10, 100],
+        draws=[2, 10, 100],
         estimators=["amci", "snis-qm", "bound"],
         seed=7,
     )
     assert found["estimators"] == expected.estimators
     assert list(found["estimators"]) == ["amci", "snis-qm", "bound"]
     assert (found["problem"], found["variant"]) == ("tail-1d", "oracle")
-    assert (found["budgets"], found["cases"], found["runs"]) == ([2, 10, 100], 6, 5)
+    assert (found["draws"], found["cases"], found["runs"]) == ([2, 10, 100], 6, 5)
     assert found["seed"] == 7
     assert found["seconds"] > 0
     assert found["draws_per_second"] > 0
@@ -138,7 +138,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         "snis-q1",
         "bound",
     ]
-    assert found["budgets"] == [2, 10, 100, 1000]
+    assert found["draws"] == [2, 10, 100, 1000]
     out = succeeded(run(f"{EVALUATE} --cases 2 --runs 2"))
     assert all(word in out for word in ("snis-qm", "bound", "1,000", "draws per second"))
 
@@ -168,7 +168,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
             "variant: .*'paper', not 'spline'",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --format xml", "--format"),
-        (f"{EVALUATE} --budgets 10,x", "budgets: expected whole numbers .* got '10,x'"),
+        (f"{EVALUATE} --draws 10,x", "draws: expected whole numbers .* got '10,x'"),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(run, words, named):

@@ -46,7 +46,7 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path):
     code, out, err = run(f"estimate {words} --y 1 --theta 1 --draws 2000")
     assert (code, err) == (0, "")
     assert json.loads(out)["value"] == e.value
-    code, out, err = run(f"evaluate {words} --cases 2 --runs 3 --budgets 10")
+    code, out, err = run(f"evaluate {words} --cases 2 --runs 3 --draws 10")
     assert (code, err) == (0, "")
     assert json.loads(out)["problem"] == "my-problem"
     for command in ("estimate my_problem.py --y 1", "evaluate my_problem.py"):

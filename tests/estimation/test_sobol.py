@@ -128,7 +128,7 @@ def test_error_curves_have_the_errors_of_estimates():
     problem = amci.problem("tail-1d")
     named = {"amci": "amci", "sobol": resolve("amci-cv", points="sobol"), "q2": "snis-q2"}
     curves = amci.error_curves(
-        problem, imperfect(), Y, THETA, budgets=[10, 1000], runs=600, estimators=named
+        problem, imperfect(), Y, THETA, draws=[10, 1000], runs=600, estimators=named
     )
     assert curves["sobol"].remse[1] < curves["amci"].remse[1] / 2
     e = amci.estimate(
@@ -138,7 +138,7 @@ def test_error_curves_have_the_errors_of_estimates():
     noise = np.hypot(squares.std() / 600**0.5, curves["sobol"].remse_error[1])
     assert abs(squares.mean() - curves["sobol"].remse[1]) < 4 * noise
     of_all = amci.error_curves(
-        problem, imperfect(), Y, THETA, budgets=[1000], runs=100, points="sobol"
+        problem, imperfect(), Y, THETA, draws=[1000], runs=100, points="sobol"
     )
     assert of_all["amci"].remse[0] < curves["amci"].remse[1]
 

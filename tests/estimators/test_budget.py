@@ -67,10 +67,10 @@ def test_bad_arguments_are_named(changed, message):
 def test_the_bound_of_an_indicator_has_a_closed_form():
     problem = amci.problem("tail-1d")
     y, theta = problem.cases(50, seed=0)
-    budgets = np.array([2, 10, 1000])
+    draws = np.array([2, 10, 1000])
     mu = problem.truth(y, theta)[:, None]
-    relative = snis_bound(problem.mean_absolute_deviation(y, theta), budgets) / mu**2
-    np.testing.assert_allclose(relative, 4 * (1 - mu) ** 2 / budgets, rtol=1e-9)
+    relative = snis_bound(problem.mean_absolute_deviation(y, theta), draws) / mu**2
+    np.testing.assert_allclose(relative, 4 * (1 - mu) ** 2 / draws, rtol=1e-9)
 
 
 def test_the_bound_is_the_variance_of_the_best_proposal():

@@ -32,19 +32,19 @@ def cut_off(end):
     return problem
 
 
-def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, budgets=(1000,), runs=2000, seed=0):
+def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, draws=(1000,), runs=2000, seed=0):
     curves = amci.error_curves(
-        PROBLEM, proposals, y, theta, budgets=budgets, runs=runs, estimators=[name], seed=seed
+        PROBLEM, proposals, y, theta, draws=draws, runs=runs, estimators=[name], seed=seed
     )
     return curves[name]
 
 
 @pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0)])
 def test_the_bound_is_its_closed_form(y, theta):
-    budgets = [2, 10, 100, 1000]
-    bound = curve("bound", y=y, theta=theta, budgets=budgets)
+    draws = [2, 10, 100, 1000]
+    bound = curve("bound", y=y, theta=theta, draws=draws)
     mu = PROBLEM.truth(y, theta)
-    np.testing.assert_allclose(bound.remse, 4 * (1 - mu) ** 2 / np.array(budgets), rtol=1e-9)
+    np.testing.assert_allclose(bound.remse, 4 * (1 - mu) ** 2 / np.array(draws), rtol=1e-9)
     np.testing.assert_allclose(bound.mse, bound.remse * mu**2, rtol=1e-9)
     assert (bound.remse_error == 0).all()
     assert (bound.remse_quartiles == bound.remse).all()
@@ -52,7 +52,7 @@ def test_the_bound_is_its_closed_form(y, theta):
 
 def test_exact_proposals_leave_amci_no_error():
     y, theta = PROBLEM.cases(20, seed=1)
-    found = curve("amci", y=y, theta=theta, proposals=ORACLE, budgets=[2, 3, 100], runs=20)
+    found = curve("amci", y=y, theta=theta, proposals=ORACLE, draws=[2, 3, 100], runs=20)
     assert found.remse.max() < 1e-24
 
 
@@ -75,7 +75,7 @@ def test_fixed_numbers_of_draws_from_each_proposal_go_below_the_bound_for_indepe
     below = total // 2 - np.arange(total // 2 + 1)
     pmf = binom.pmf(np.arange(total // 2 + 1), total // 2, mu)
     exact = pmf @ (above / (above + below) / mu - 1) ** 2
-    found = curve("snis-qm-stratified", proposals=ORACLE, budgets=[total])
+    found = curve("snis-qm-stratified", proposals=ORACLE, draws=[total])
     assert abs(found.remse[0] - exact) < 4 * found.remse_error[0]
     assert exact < 4 * (1 - mu) ** 2 / total / 5
 
@@ -86,14 +86,14 @@ def test_a_mean_without_the_rare_runs_that_make_it_up_is_not_settled(seed):
     gain_loss = amci.problem("gain-loss")
     proposals = amci.load_proposals("gain-loss")
     found = amci.error_curves(
-        gain_loss, proposals, 1.0, 0.4, budgets=[10], estimators=["amci"], seed=seed
+        gain_loss, proposals, 1.0, 0.4, draws=[10], estimators=["amci"], seed=seed
     )
     assert not found["amci"].determined[0]
 
 
 def test_an_evaluation_has_the_marks_of_curves():
     # Ten draws of q_m come from q1 alone in one run of a thousand: no run of 200 shows it.
-    settings = {"budgets": [10, 1000], "runs": 200, "estimators": ["snis-qm"]}
+    settings = {"draws": [10, 1000], "runs": 200, "estimators": ["snis-qm"]}
     curves = amci.error_curves(PROBLEM, ORACLE, 1.0, 3.0, **settings)
     cases = amci.evaluate(PROBLEM, ORACLE, cases=(1.0, 3.0), **settings)
     assert curves["snis-qm"].determined.tolist() == [False, True]
@@ -102,14 +102,14 @@ def test_an_evaluation_has_the_marks_of_curves():
 
 def test_snis_with_the_posterior_sees_nothing_of_a_far_tail():
     # No draw lies above theta in 98 % of runs of 100 draws: the estimate is 0, the error 1.
-    found = curve("snis-q2", y=1.0, theta=3.0, proposals=ORACLE, budgets=[10, 100], runs=500)
+    found = curve("snis-q2", y=1.0, theta=3.0, proposals=ORACLE, draws=[10, 100], runs=500)
     np.testing.assert_array_equal(found.remse_median, 1)
     np.testing.assert_array_equal(found.remse_quartiles, 1)
 
 
 def test_snis_with_the_tails_proposal_answers_one():
     mu = PROBLEM.truth(1.0, 3.0)
-    found = curve("snis-q1", y=1.0, theta=3.0, proposals=ORACLE, budgets=[2, 50], runs=20)
+    found = curve("snis-q1", y=1.0, theta=3.0, proposals=ORACLE, draws=[2, 50], runs=20)
     np.testing.assert_allclose(found.remse, (1 / mu - 1) ** 2, rtol=1e-9)
 
 
@@ -139,14 +139,14 @@ def test_errors_are_those_of_estimates_with_as_many_draws(name):
 
 def test_the_monte_carlo_error_is_the_spread_over_seeds():
     repeats = 60
-    found = [curve("amci", budgets=[100], runs=300, seed=seed) for seed in range(repeats)]
+    found = [curve("amci", draws=[100], runs=300, seed=seed) for seed in range(repeats)]
     spread = np.std([c.remse[0] for c in found])
     stated = np.sqrt(np.mean([c.remse_error[0] ** 2 for c in found]))
     assert abs(spread / stated - 1) < 4 / np.sqrt(2 * repeats)
 
 
 def test_a_stream_ends_where_the_one_shot_curves_are():
-    arguments: dict[str, Any] = {"budgets": [2, 2000], "runs": 700, "seed": 3}
+    arguments: dict[str, Any] = {"draws": [2, 2000], "runs": 700, "seed": 3}
     stream = list(amci.stream_error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments))
     final = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments)
     runs = [item.runs for item in stream]
@@ -162,14 +162,14 @@ def test_a_stream_ends_where_the_one_shot_curves_are():
 
 def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
     curves = amci.error_curves(
-        PROBLEM, IMPERFECT, 1.0, 3.0, budgets=[1, 2], runs=8, estimators=["amci", "snis-q2"]
+        PROBLEM, IMPERFECT, 1.0, 3.0, draws=[1, 2], runs=8, estimators=["amci", "snis-q2"]
     )
     assert np.isnan(curves["amci"].remse).tolist() == [True, False]
     assert np.isfinite(curves["snis-q2"].remse).all()
 
 
 def test_errors_from_a_given_truth_are_those_of_a_problem_that_knows_it():
-    at = {"y": [[1.0], [0.0]], "theta": [[1.0], [2.0]], "budgets": [2, 100], "runs": 30}
+    at = {"y": [[1.0], [0.0]], "theta": [[1.0], [2.0]], "draws": [2, 100], "runs": 30}
     known = amci.error_curves(PROBLEM, IMPERFECT, **at)
     truth = PROBLEM.truth(at["y"], at["theta"])
     found = amci.error_curves(hidden("tail-1d"), IMPERFECT, **at, truth=truth)
@@ -182,18 +182,18 @@ def test_errors_from_a_given_truth_are_those_of_a_problem_that_knows_it():
 def test_an_exact_estimate_is_off_by_as_much_as_the_truth_that_is_given():
     # (mu / 2 mu - 1)^2, whatever the problem itself knows.
     truth = 2 * PROBLEM.truth(1.0, 3.0)
-    found = amci.error_curves(PROBLEM, ORACLE, 1.0, 3.0, budgets=[2], runs=4, truth=truth)
+    found = amci.error_curves(PROBLEM, ORACLE, 1.0, 3.0, draws=[2], runs=4, truth=truth)
     assert found["amci"].remse[0] == pytest.approx(0.25, rel=1e-9)
-    assert found["bound"].mse[0] == pytest.approx(curve("bound", theta=3.0, budgets=[2]).mse[0])
+    assert found["bound"].mse[0] == pytest.approx(curve("bound", theta=3.0, draws=[2]).mse[0])
     signed, oracle = amci.problem("gain-loss"), amci.load_proposals("gain-loss", variant="oracle")
     mu = float(signed.truth(-1.0, 2.0))
     assert mu < 0
-    found = amci.error_curves(signed, oracle, -1.0, 2.0, budgets=[3], runs=4, truth=-mu)
+    found = amci.error_curves(signed, oracle, -1.0, 2.0, draws=[3], runs=4, truth=-mu)
     assert found["amci"].remse[0] == pytest.approx(4, rel=1e-9)
 
 
 def test_where_mu_is_zero_there_is_no_relative_error():
-    settings = {"budgets": [4], "runs": 6, "estimators": ["amci", "bound"]}
+    settings = {"draws": [4], "runs": 6, "estimators": ["amci", "bound"]}
     at_zero = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, **settings, truth=0.0)
     near = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, **settings, truth=1e-12)
     for name, curve in at_zero.by_name.items():
@@ -211,13 +211,13 @@ def test_runs_without_an_estimate_are_counted_apart():
     runs = 4000
     problem = cut_off(2.0)
     found = amci.error_curves(
-        problem, IMPERFECT, 1.0, 1.5, budgets=[2], runs=runs, estimators=["snis-q1"], truth=0.5
+        problem, IMPERFECT, 1.0, 1.5, draws=[2], runs=runs, estimators=["snis-q1"], truth=0.5
     )["snis-q1"]
     none = 0.3538**2
     assert abs(found.failed[0] / runs - none) < 4 * np.sqrt(none * (1 - none) / runs)
     # All draws below theta, or all above: off by mu itself.
     assert found.remse_quartiles[2, 0] == pytest.approx(1)
-    whole = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[1, 2], runs=20)
+    whole = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, draws=[1, 2], runs=20)
     # A budget that is too small for AMCI is no failure of it.
     assert all((curve.failed == 0).all() for curve in whole.by_name.values())
 
@@ -230,13 +230,13 @@ class Value:
 
 def test_a_truth_with_an_error_says_where_it_matters():
     mu = float(PROBLEM.truth(1.0, 1.5))
-    exact = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[10, 1000], runs=200)
+    exact = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, draws=[10, 1000], runs=200)
     assert exact.truth_error == 0
     assert not any(curve.reference_limited.any() for curve in exact.by_name.values())
     # Between the errors at 10 draws and those at 1000.
     error = float(np.sqrt(0.1 * np.sqrt(exact["amci"].mse.prod())))
     found = amci.error_curves(
-        PROBLEM, IMPERFECT, 1.0, 1.5, budgets=[10, 1000], runs=200, truth=Value(mu, error)
+        PROBLEM, IMPERFECT, 1.0, 1.5, draws=[10, 1000], runs=200, truth=Value(mu, error)
     )
     assert found.truth_error == pytest.approx(error / mu)
     assert found["amci"].reference_limited.tolist() == [False, True]
@@ -251,7 +251,7 @@ def test_estimators_may_be_tables():
         IMPERFECT,
         1.0,
         1.5,
-        budgets=[2, 20],
+        draws=[2, 20],
         runs=30,
         estimators={"own": amci.tables.reuse(1.0, 0.0), "amci": "amci", "bound": "bound"},
     )
@@ -283,9 +283,9 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
     ("changed", "message"),
     [
         ({"y": 9.0}, r"y: expected"),
-        ({"budgets": []}, r"budgets: expected increasing numbers of draws, got \[\]"),
-        ({"budgets": [1]}, r"budgets: expected at least 2 draws, .* got 1"),
-        ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, of all .*: expected"),
+        ({"draws": []}, r"draws: expected increasing numbers of draws, got \[\]"),
+        ({"draws": [1]}, r"draws: expected at least 2 draws, .* got 1"),
+        ({"y": np.zeros((1000, 1)), "draws": [10**5]}, r"draws, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
         ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci-cv, .*bound, got"),
         ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d, got"),

@@ -9,17 +9,17 @@ import amci_core as amci
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
-BUDGETS = (2, 10, 100)
+TOTALS = (2, 10, 100)
 
 
 @pytest.fixture(scope="module")
 def oracle():
-    return amci.evaluate(PROBLEM, ORACLE, cases=40, runs=20, budgets=BUDGETS, seed=3)
+    return amci.evaluate(PROBLEM, ORACLE, cases=40, runs=20, draws=TOTALS, seed=3)
 
 
 def test_the_bound_is_its_closed_form_over_the_cases(oracle):
     mu = PROBLEM.truth(*PROBLEM.cases(40, seed=3))[:, None]
-    expected = 4 * (1 - mu) ** 2 / np.array(BUDGETS)
+    expected = 4 * (1 - mu) ** 2 / np.array(TOTALS)
     bound = oracle.estimators["bound"]
     quantiles = {"q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
     for name, level in quantiles.items():
@@ -37,7 +37,7 @@ def test_exact_proposals_beat_the_bound_in_every_case(oracle):
 def test_the_arguments_and_costs_are_recorded(oracle):
     assert oracle.problem == "tail-1d"
     assert oracle.variant == "oracle"
-    assert oracle.budgets == list(BUDGETS)
+    assert oracle.draws == list(TOTALS)
     assert (oracle.cases, oracle.runs, oracle.seed) == (40, 20, 3)
     # The mixture wants 100 draws of each of two proposals in every run.
     drawn = oracle.draws_per_second * oracle.seconds
@@ -51,7 +51,7 @@ def test_progress_counts_the_cases():
         imperfect(),
         cases=3,
         runs=2,
-        budgets=[2],
+        draws=[2],
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(1, 3), (2, 3), (3, 3)]
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_errors():
 
 
 def test_a_given_truth_stands_in_for_one_that_is_not_known():
-    settings = {"cases": 4, "runs": 5, "budgets": BUDGETS, "seed": 2}
+    settings = {"cases": 4, "runs": 5, "draws": TOTALS, "seed": 2}
     known = amci.evaluate(PROBLEM, imperfect(), **settings)
     truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
     found = amci.evaluate(hidden("tail-1d"), imperfect(), **settings, truth=truth)
@@ -79,7 +79,7 @@ def test_a_given_truth_stands_in_for_one_that_is_not_known():
 
 
 def test_the_stated_errors_are_the_spread_over_seeds():
-    settings = {"cases": 16, "runs": 8, "budgets": [20], "estimators": ["amci", "bound"]}
+    settings = {"cases": 16, "runs": 8, "draws": [20], "estimators": ["amci", "bound"]}
     found = [amci.evaluate(PROBLEM, imperfect(), **settings, seed=s) for s in range(24)]
     values = [f.estimators["amci"]["remse_median"][0] for f in found]
     stated = [f.estimators["amci"]["remse_median_error"][0] for f in found]
@@ -98,7 +98,7 @@ def test_counts_below_the_bound_carry_their_doubt(oracle):
 
 
 def test_cases_with_mu_zero_count_in_absolute_errors_alone():
-    settings = {"cases": 4, "runs": 5, "budgets": [10], "estimators": ["amci"], "seed": 2}
+    settings = {"cases": 4, "runs": 5, "draws": [10], "estimators": ["amci"], "seed": 2}
     truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
     zero = np.where(np.arange(4) < 3, 0.0, truth)
     known = amci.evaluate(PROBLEM, imperfect(), **settings, truth=truth).estimators["amci"]
@@ -114,7 +114,7 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     ("changed", "message"),
     [
         ({"cases": 0}, r"cases: expected a whole number from 1 .* got 0"),
-        ({"budgets": [1]}, r"budgets: expected at least 2 draws"),
+        ({"draws": [1]}, r"draws: expected at least 2 draws"),
     ],
 )
 def test_bad_arguments_are_named(changed, message):

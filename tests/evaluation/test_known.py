@@ -34,7 +34,7 @@ def csv(*columns, header="y,theta,value"):
 
 
 def test_cases_that_are_given_are_those_that_are_judged():
-    how = {"runs": 20, "budgets": [10, 100], "seed": 3, "estimators": ["amci"]}
+    how = {"runs": 20, "draws": [10, 100], "seed": 3, "estimators": ["amci"]}
     known = amci.evaluate(PROBLEM, imperfect(), cases=(Y, THETA), **how)
     blind = amci.evaluate(hidden("tail-1d"), imperfect(), cases=(Y, THETA), truth=MU, **how)
     assert known.cases == blind.cases == 3
@@ -56,7 +56,7 @@ def test_a_reference_that_is_too_rough_is_told():
             cases=(Y, THETA),
             truth=known,
             runs=20,
-            budgets=[10, 1000],
+            draws=[10, 1000],
             seed=1,
         )
 
@@ -78,7 +78,7 @@ def test_a_reference_that_is_too_rough_is_told():
 )
 def test_cases_that_do_not_fit_are_refused(cases, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        amci.evaluate(PROBLEM, imperfect(), cases=cases, runs=2, budgets=[10])
+        amci.evaluate(PROBLEM, imperfect(), cases=cases, runs=2, draws=[10])
 
 
 def test_files_of_every_form_hold_the_same(tmp_path):
@@ -152,7 +152,7 @@ def run(capsys):
 
 def test_the_command_line_takes_them(run, tmp_path):
     path = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU))
-    how = ("evaluate", "tail-1d", "--runs", 5, "--budgets", "10,20", "--truth", path)
+    how = ("evaluate", "tail-1d", "--runs", 5, "--draws", "10,20", "--truth", path)
     code, out, err = run(*how, "--format", "json")
     assert (code, err) == (0, "")
     found = amci.evaluate(
@@ -161,7 +161,7 @@ def test_the_command_line_takes_them(run, tmp_path):
         cases=(Y, THETA),
         truth=MU,
         runs=5,
-        budgets=[10, 20],
+        draws=[10, 20],
     )
     assert json.loads(out)["cases"] == 3
     assert json.loads(out)["estimators"] == found.estimators
@@ -198,7 +198,7 @@ def test_the_error_of_a_problems_own_truth_is_stated():
     off = np.abs(other - twenty.log_truth(y, theta)).max()
     proposals = Proposals("tail-20d", "none", None, None, None)
     found = amci.evaluate(
-        twenty, proposals, cases=(y, theta), budgets=[10, 10**7], estimators=["bound"]
+        twenty, proposals, cases=(y, theta), draws=[10, 10**7], estimators=["bound"]
     )
     assert 1e-4 < off < 5 * found.truth_error < 0.1
     # The bound at ten draws is 0.4, and at ten million 4e-7.

@@ -19,11 +19,11 @@ from amci_core.io import StoredFileError, pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
-WANTED = {"cases": 6, "runs": 5, "budgets": (2, 10), "seed": 3}
+WANTED = {"cases": 6, "runs": 5, "draws": (2, 10), "seed": 3}
 SETTINGS = {"problem": "tail-1d", "seed": 3}
 COMMAND = [
     *(sys.executable, "-m", "amci_core", "evaluate", "tail-1d"),
-    *("--cases", "40", "--runs", "100", "--budgets", "2,200"),
+    *("--cases", "40", "--runs", "100", "--draws", "2,200"),
 ]
 
 

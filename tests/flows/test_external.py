@@ -132,7 +132,7 @@ def test_common_random_numbers_are_refused_by_name(made):
 
 
 def test_errors_maps_and_pictures_take_them(made):
-    curves = amci.error_curves(TAIL, made, 1.0, 3.0, budgets=[20, 2000], runs=50)
+    curves = amci.error_curves(TAIL, made, 1.0, 3.0, draws=[20, 2000], runs=50)
     assert curves.by_name["amci"].remse[1] < curves.by_name["amci"].remse[0] / 10
     plane = amci.amortization_map(TAIL, made, size=3, draws=64)
     assert np.isfinite(plane.relative_variance).all()

@@ -60,7 +60,7 @@ def test_where_f_is_nearly_one_the_shipped_proposals_lie_below_the_bound(
     estimator, name, y, theta
 ):
     found = amci.error_curves(
-        name, None, y, theta, budgets=[300], runs=30, estimators=["amci", estimator, "bound"]
+        name, None, y, theta, draws=[300], runs=30, estimators=["amci", estimator, "bound"]
     )
     assert amci.problem(name).truth(y, theta) > 0.9
     error = {each: float(curve.remse[0]) for each, curve in found.by_name.items()}

@@ -77,7 +77,7 @@ def test_estimators_that_need_a_q2_say_so():
 
 
 def test_curves_default_to_what_the_proposals_can_serve():
-    curves = amci.error_curves(PROBLEM, ORACLE, theta=POINTS[1], budgets=[10, 100], runs=20)
+    curves = amci.error_curves(PROBLEM, ORACLE, theta=POINTS[1], draws=[10, 100], runs=20)
     assert list(curves.by_name) == ["amci", "snis-q1", "bound"]
     assert curves["amci"].remse.max() < 1e-25
     assert curves["snis-q1"].remse.min() > 1e-3

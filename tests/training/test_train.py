@@ -40,7 +40,7 @@ def quick(tmp_path_factory):
         patch.setattr(
             recipes,
             "evaluate",
-            lambda *a, **k: full(*a, **{**k, "cases": 3, "runs": 3, "budgets": [4]}),
+            lambda *a, **k: full(*a, **{**k, "cases": 3, "runs": 3, "draws": [4]}),
         )
         yield root
 
@@ -262,7 +262,7 @@ def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
     assert recipes.variants("tail-1d") == ("spline", "paper", "tiny")
     assert available_variants("tail-1d") == ("oracle",)  # none of the recipes is trained yet
     with pytest.raises(SystemExit) as ended:
-        main(["train", "tail-1d", "--variant", "tiny", "--budget", "3s", "--out", str(folder)])
+        main(["train", "tail-1d", "--variant", "tiny", "--minutes", "0.05", "--out", str(folder)])
     assert ended.value.code == 0
     assert available_variants("tail-1d") == ("tiny", "oracle")
     tiny = load_proposals("tail-1d", variant="tiny")
@@ -273,7 +273,7 @@ def test_a_variant_is_a_folder_with_a_recipe(tmp_path, quick, monkeypatch):
 def test_a_recipe_can_lie_anywhere(tmp_path, quick):
     own = tmp_path / "mine"
     write_recipe(own, read_json(quick / "tail-1d" / "spline" / "recipe.json"))
-    arguments = ["--recipe", str(own / "recipe.json"), "--budget", "2s"]
+    arguments = ["--recipe", str(own / "recipe.json"), "--minutes", "0.0333"]
     with pytest.raises(SystemExit) as ended:
         main(["train", "tail-1d", *arguments, "--out", str(tmp_path / "out")])
     assert ended.value.code == 0
@@ -351,7 +351,7 @@ def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch
     (folder / "config.json").write_text(json.dumps(config | {"quality": {}}))
     few = functools.partial(quality.long_check, cases=2, draws=200)
     monkeypatch.setattr(quality, "long_check", few)
-    options = "--cases 2 --runs 4 --budgets 4,8 --write --folder"
+    options = "--cases 2 --runs 4 --draws 4,8 --write --folder"
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "tail-1d", *options.split(), str(folder)])
     assert ended.value.code == 0
@@ -360,7 +360,7 @@ def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch
     assert renewed.pop("verdict")["draws"] == 200
     assert renewed == config
     evaluation = load_proposals("tail-1d", folder=folder).card["evaluation"]
-    assert evaluation["budgets"] == [4, 8]
+    assert evaluation["draws"] == [4, 8]
     assert "snis-qm-stratified" in evaluation["estimators"]
     cases = (folder / "cases.parquet").read_bytes()
     assert not (folder / "cases.new.parquet").exists()

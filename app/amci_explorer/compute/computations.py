@@ -2,7 +2,7 @@ r"""Everything that can be computed for a problem, beside densities."""
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "Computations", "computations_of"]
+__all__ = ["TOTALS", "Computations", "computations_of"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Point, Settings
 
 T = TypeVar("T")
-BUDGETS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
+TOTALS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tolist())
 # Cases along each axis of an amortization map and draws for each: both cost more in more
 # dimensions.
 MAP_SIZES = {1: (33, 256), 2: (25, 256)}
@@ -80,10 +80,10 @@ class Computations:
         """What there are error curves of."""
         return (*self.estimators, *self.plain)
 
-    def budgets(self, settings: Settings) -> tuple[int, ...]:
+    def draws(self, settings: Settings) -> tuple[int, ...]:
         """Total draws at which errors are shown: an estimate's among them."""
         total = settings.draws * len(self.proposals(settings).present)
-        return tuple(sorted({*BUDGETS, min(total, BUDGETS[-1])}))
+        return tuple(sorted({*TOTALS, min(total, TOTALS[-1])}))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class Computations:
                 self.problem,
                 proposals,
                 *settings.pair,
-                budgets=self.budgets(settings),
+                draws=self.draws(settings),
                 runs=settings.runs,
                 estimators=estimators,
                 truth=self.reference(settings),

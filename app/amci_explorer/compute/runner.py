@@ -219,11 +219,11 @@ class Runner:
 
     Arguments:
         cluster: The workers.
-        budget: Seconds of computing after which a request gets no further parts.
+        limit: Seconds of computing after which a request gets no further parts.
     """
 
-    def __init__(self, cluster: Cluster, *, budget: float = DEFAULT_SECONDS) -> None:
-        self.cluster, self.budget = cluster, budget
+    def __init__(self, cluster: Cluster, *, limit: float = DEFAULT_SECONDS) -> None:
+        self.cluster, self.limit = cluster, limit
         self._finished: OrderedDict[Any, Result] = OrderedDict()
         self._shared: dict[Any, _SharedTask] = {}
         # First come, first served; and of each browser no more than one part for a worker.
@@ -324,7 +324,7 @@ class _SharedTask:
             async def one_by_one() -> None:
                 for number in numbers:
                     await self._part(number)
-                    if self._seconds > self._runner.budget:
+                    if self._seconds > self._runner.limit:
                         break
 
             async with asyncio.TaskGroup() as group:
@@ -365,7 +365,7 @@ class _SharedTask:
             value = await self._call(merged, self.request, parts)
             self._merged = len(parts)
             seconds = time.monotonic() - self._began
-            limit = f"the limit here is {self._runner.budget:,.0f} s of computing"
+            limit = f"the limit here is {self._runner.limit:,.0f} s of computing"
             stopped = limit if last and not whole else ""
             self.newest = Result(self.request, value, seconds, last or whole, stopped)
             self._tell()
@@ -397,4 +397,4 @@ def runner() -> Runner:
             raise ValueError(f"{name}: expected a number, got {text!r}")
     cluster = Cluster(int(workers) if workers else None, dask or None)
     cluster.seconds = max(float(seconds), DEFAULT_SECONDS)
-    return Runner(cluster, budget=float(seconds))
+    return Runner(cluster, limit=float(seconds))

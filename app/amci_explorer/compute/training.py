@@ -79,7 +79,7 @@ class TrainingRequest:
             "family": self.choices.family,
             "bins": self.choices.bins,
             "width": self.choices.width,
-            "budget": f"{60 * self.minutes:.3f}s",
+            "minutes": self.minutes,
             "seed": self.seed,
             "out": folder,
             "progress": "json",

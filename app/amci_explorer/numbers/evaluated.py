@@ -2,7 +2,7 @@ r"""Errors over many cases: what is stored with proposals, and small sweeps made
 
 from __future__ import annotations
 
-__all__ = ["BUDGETS", "Evaluated", "chosen", "live", "stored"]
+__all__ = ["TOTALS", "Evaluated", "chosen", "live", "stored"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Total draws of a sweep on the page: those of the stored ones.
-BUDGETS = (2, 10, 100, 1000)
+TOTALS = (2, 10, 100, 1000)
 CASES = "cases.parquet"
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Errors of estimators over cases, for B budgets.
+    """Errors of estimators over cases, for B totals.
 
     Arguments:
-        budgets: Total draws, B of them.
+        draws: Total draws, B of them.
         wanted: Requested number of cases.
         runs: Independent runs of each case.
         seed: The seed of cases and runs.
-        estimators: For each what `Cases.summary` gives, over budgets.
+        estimators: For each what `Cases.summary` gives, for each total.
         against_bound: For each the shares of cases surely below the bound, and undecided, over
-            budgets; empty without the bound.
+            total; empty without the bound.
         cases: The single cases; None where there are none.
         left_out: How many cases have no reference value.
     """
 
-    budgets: tuple[int, ...]
+    draws: tuple[int, ...]
     wanted: int
     runs: int
     seed: int
@@ -64,7 +64,7 @@ class Evaluated:
         """What `evaluation.json` holds, without the single cases."""
         shares = [card.get(name, {}) for name in ("surely_below_bound", "undecided_bound")]
         return cls(
-            budgets=tuple(card["budgets"]),
+            draws=tuple(card["draws"]),
             wanted=card["cases"],
             runs=card["runs"],
             seed=card.get("seed", 0),
@@ -131,8 +131,8 @@ def live(
     one is left out.
     """
     names = default_estimators(problem, proposals)
-    settings: dict[str, Any] = {"budgets": BUDGETS, "runs": runs, "estimators": names}
-    about = {"budgets": BUDGETS, "wanted": cases, "runs": runs, "seed": seed}
+    settings: dict[str, Any] = {"draws": TOTALS, "runs": runs, "estimators": names}
+    about = {"draws": TOTALS, "wanted": cases, "runs": runs, "seed": seed}
     if problem.knows_truth:
         part: Any = Sweep(problem, proposals, cases=cases, seed=seed, **settings).errors
     else:

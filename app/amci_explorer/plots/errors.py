@@ -69,7 +69,7 @@ def columns(curves: ErrorCurves, measure: Measure) -> dict[str, dict[str, Array]
         shown = unit * np.clip(squares, FLOOR, None)
         error, low, median, high = 100 * np.sqrt(shown) if measure == "percent" else shown
         found[name] = {
-            "draws": np.asarray(curves.budgets),
+            "draws": np.asarray(curves.draws),
             "error": error,
             "firm": np.where(curve.determined, error, np.nan),
             "low": low,
@@ -143,7 +143,7 @@ def error_curves(
 
     Example:
         >>> import amci_core as amci
-        >>> curves = amci.error_curves("tail-1d", None, 1.0, 3.0, budgets=[2, 10, 100], runs=50)
+        >>> curves = amci.error_curves("tail-1d", None, 1.0, 3.0, draws=[2, 10, 100], runs=50)
         >>> picture = error_curves(curves)
         >>> picture.Curve.AMCI.dimension_values("draws").tolist()
         [2, 10, 100]
@@ -167,7 +167,7 @@ def error_curves(
         looks |= {"line_width": 2.5, "line_dash": "dashed" if name == "bound" else "solid"}
         parts.append(line.opts(alpha=FAINT, tools=["hover"], hover_tooltips=TIPS, **looks))
         parts.append(firm.opts(**looks))
-    draws = curves.budgets
+    draws = curves.draws
     return hv.Overlay([*parts, names(found, ylim, height=height, dark=dark)]).opts(
         hv.opts.Overlay(
             logx=True,

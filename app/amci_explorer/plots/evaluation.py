@@ -53,7 +53,7 @@ def evaluation(
         >>> evaluation(found).Curve.AMCI.dimension_values("draws").tolist()
         [2, 10, 100, 1000]
     """
-    draws = np.asarray(found.budgets)
+    draws = np.asarray(found.draws)
     bands, lines, ends, values = [], [], {}, []
     for name, style in SWEPT.items():
         if name not in found.estimators:
@@ -117,7 +117,7 @@ def _single_cases(found: Evaluated, errors: Array) -> hv.Contours:
     cases = found.cases
     lines = [
         {
-            "draws": found.budgets,
+            "draws": found.draws,
             "error": row,
             "case": int(cases.number[i]),
             "y": ", ".join(f"{v:.3g}" for v in cases.y[i]),

@@ -41,7 +41,7 @@ PAGE = Path(__file__).parent / "page"
 MARK = "made-by-amci-explorer.txt"
 MARK_TEXT = "`python -m amci_explorer.static` writes this folder and replaces all of it.\n"
 BOKEH = "bokeh.min.js"
-BUDGETS, RUNS, SEED = (10, 30, 100, 300, 1000), 1000, 1
+TOTALS, RUNS, SEED = (10, 30, 100, 300, 1000), 1000, 1
 # Their grounds are those of the page's cards.
 THEMES = {name: built_in_themes[f"{name}_minimal"] for name in ("light", "dark")}
 
@@ -81,7 +81,7 @@ def _fill(folder: Path, steps: Sequence[Step]) -> None:
     facts = {
         "problems": problems,
         "labels": labels,
-        "budgets": BUDGETS,
+        "budgets": TOTALS,
         "runs": RUNS,
         "seed": SEED,
     }
@@ -127,7 +127,7 @@ def problem_facts(name: str) -> dict[str, Any]:
     found = densities(problem, proposals, y, theta)
     # The page fills them.
     errors = amci.error_curves(
-        problem, proposals, y, theta, budgets=BUDGETS, runs=20, estimators=[*tables, "bound"]
+        problem, proposals, y, theta, draws=TOTALS, runs=20, estimators=[*tables, "bound"]
     )
 
     def density_figures(dark: bool) -> list[Any]:

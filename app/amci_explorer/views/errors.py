@@ -17,7 +17,7 @@ from bokeh.plotting import figure
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS, Style
-from amci_explorer.compute.computations import BUDGETS
+from amci_explorer.compute.computations import TOTALS
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots.errors import FAINT, MEASURES, TIPS, columns, extent, names, ticks
 from amci_explorer.plots.labels import width_of
@@ -161,7 +161,7 @@ class ErrorCard(Card):
 
     def _choose(self, event: Any) -> None:
         """Goes to the number of draws that was clicked."""
-        total = min(BUDGETS, key=lambda budget: abs(math.log(budget / event.x)))
+        total = min(TOTALS, key=lambda total: abs(math.log(total / event.x)))
         self.state.set(draws=max(round(total / len(self.store.terms)), 2))
         self.state.commit()
 
@@ -174,7 +174,7 @@ class ErrorCard(Card):
             height=HEIGHT,
             x_axis_type="log",
             y_axis_type="log",
-            x_range=Range1d(0.9 * BUDGETS[0], BUDGETS[-1]),
+            x_range=Range1d(0.9 * TOTALS[0], TOTALS[-1]),
             y_range=Range1d(1e-3, 1e3),
         )
         shown.update(stylesheets=[*shown.stylesheets, at_most(LOWER)], min_border_left=73)
@@ -235,13 +235,13 @@ class ErrorCard(Card):
     def _factors(self, found: ErrorCurves, *, complete: bool) -> dict[str, list[Any]]:
         """The bracket between AMCI and its best rival, with the headline's ratio."""
         at, measure = position(found, self._total), self.state.measure
-        x, errors = float(found.budgets[at]), compare(found, at)
+        x, errors = float(found.draws[at]), compare(found, at)
         is_known = complete and errors.amci > EXACT and not math.isnan(found.truth_error)
         ratio = errors.best / errors.amci if is_known else math.nan
         if math.isnan(ratio) or 1 / ALIKE < ratio < ALIKE:
             return {name: [] for name in BRACKETS}
         # To the right, as long as there is room.
-        side, align = (1, "left") if 12 * x < found.budgets[-1] else (-1, "right")
+        side, align = (1, "left") if 12 * x < found.draws[-1] else (-1, "right")
         inner, outer, unit = x * 1.06**side, x * 1.25**side, float(found["amci"].truth.unit)
         low, high = (
             {"percent": 100 * size, "ReMSE": size**2, "MSE": (size * unit) ** 2}[measure]

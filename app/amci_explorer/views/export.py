@@ -88,7 +88,7 @@ def _(found: ErrorCurves) -> pd.DataFrame:
     """One line for every estimator and number of draws."""
     parts = []
     for name, curve in found.by_name.items():
-        columns: dict[str, Any] = {"estimator": name, "draws": found.budgets}
+        columns: dict[str, Any] = {"estimator": name, "draws": found.draws}
         for measure in ("remse", "mse"):
             columns[f"{measure}_mean"] = getattr(curve, measure)
             quartiles = getattr(curve, f"{measure}_quartiles")
@@ -102,10 +102,10 @@ def _(found: ErrorCurves) -> pd.DataFrame:
 @frame.register
 def _(found: Evaluated) -> pd.DataFrame:
     """One line for every case, estimator and number of draws; without cases their summaries."""
-    budgets, cases = list(found.budgets), found.cases
+    draws, cases = list(found.draws), found.cases
     if cases is None:
         parts = [
-            pd.DataFrame({"estimator": name, "draws": budgets, **figures})
+            pd.DataFrame({"estimator": name, "draws": draws, **figures})
             for name, figures in found.estimators.items()
         ]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -115,8 +115,8 @@ def _(found: Evaluated) -> pd.DataFrame:
     where |= {"truth": cases.truth, "truth_error": cases.truth_error}
     parts = [
         pd.DataFrame(
-            {name: np.repeat(column, len(budgets)) for name, column in where.items()}
-            | {"estimator": estimator, "draws": np.tile(budgets, len(cases))}
+            {name: np.repeat(column, len(draws)) for name, column in where.items()}
+            | {"estimator": estimator, "draws": np.tile(draws, len(cases))}
             | {each: np.ravel(figures[each]) for each in FIGURES}
         )
         for estimator, figures in cases.by_name.items()

@@ -17,7 +17,7 @@ def about_curves(found: ErrorCurves) -> str:
     """The text alternative of the curves."""
     ends = {name: float(c.remse[-1]) for name, c in found.by_name.items()}
     told = ", ".join(f"{ESTIMATORS[name].label} {number(end, 2)}" for name, end in ends.items())
-    return f"Mean relative squared error at {found.budgets[-1]:,} total draws: {told}."
+    return f"Mean relative squared error at {found.draws[-1]:,} total draws: {told}."
 
 
 def about_reference(truth: Truth) -> str:

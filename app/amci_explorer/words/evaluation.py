@@ -19,7 +19,7 @@ def drawn_from(problem: Problem) -> str:
 
 
 def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str) -> str:
-    """What was evaluated, and an estimator at the largest budget."""
+    """What was evaluated, and an estimator at the largest number of draws."""
     words = [
         f"{variant} proposals, {found.wanted:,} cases drawn from {drawn_from(problem)}, "
         f"{found.runs:,} runs each, seed {found.seed}."
@@ -34,7 +34,7 @@ def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str
     if own is None:
         return " ".join([*words, f"{label} is not part of this evaluation."])
     words.append(
-        f"{label} at {found.budgets[-1]:,} total draws: median relative mean squared error "
+        f"{label} at {found.draws[-1]:,} total draws: median relative mean squared error "
         f"{_last(own['remse_median'])}."
     )
     if name in found.against_bound:
@@ -58,7 +58,7 @@ def about_picture(found: Evaluated) -> str:
     )
     return (
         "Median over the cases of the relative mean squared error at "
-        f"{found.budgets[-1]:,} total draws: {told}."
+        f"{found.draws[-1]:,} total draws: {told}."
     )
 
 

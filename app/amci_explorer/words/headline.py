@@ -110,7 +110,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
         few = "a few of them make most of it. More runs or draws may help."
         return Headline(f"{text}Too few runs to estimate the errors: {few}", level, found.reason)
-    text += f"With {curves.budgets[at]:,} draws AMCI "
+    text += f"With {curves.draws[at]:,} draws AMCI "
     if errors.amci < EXACT:
         text += "is exact (Theorem 1)"
     else:
@@ -131,7 +131,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
 
 def position(curves: ErrorCurves, total: int) -> int:
     """Which of the curves' numbers of draws is that of a run."""
-    return int(np.searchsorted(curves.budgets, min(total, int(curves.budgets[-1]))))
+    return int(np.searchsorted(curves.draws, min(total, int(curves.draws[-1]))))
 
 
 def compare(curves: ErrorCurves, at: int) -> Compared:
@@ -162,7 +162,7 @@ def compare(curves: ErrorCurves, at: int) -> Compared:
     ]
     size = {n: found[n] if found[n] >= 0 else math.sqrt(quartiles[n][1]) for n in rivals}
     rival = min((n for n in size if size[n] < math.inf), key=lambda name: size[name], default="")
-    has_bound = curves.budgets[at] >= BOUND_FROM and not plain
+    has_bound = curves.draws[at] >= BOUND_FROM and not plain
     return Compared(
         amci=found["amci"],
         control=found["amci-cv"],
