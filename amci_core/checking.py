@@ -34,14 +34,8 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from amci_core.models.base import (
-    Problem,
-    Variable,
-    check_problem,
-    raised,
-    violations,
-    written,
-)
+from amci_core.models import Problem, Variable, check_problem
+from amci_core.models.base import raised, violations, written
 from amci_core.models.defensive import DefensiveDensity
 
 # Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.
@@ -126,7 +120,7 @@ class Checked:
         return "\n".join(lines)
 
 
-def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
+def check(problem: Problem | str, *, seconds: float = 2.0) -> Checked:
     """Looks for mistakes in a problem: shapes, types, numbers, supports, samplers, truth.
 
     Methods are called with draws of the problem, always the same. Samplers are compared with
@@ -139,7 +133,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         defensive density has draws are not found.
 
     Arguments:
-        problem: The problem.
+        problem: The problem, or the name of a shipped one.
         seconds: The time to aim at; a slow problem is checked with fewer draws.
 
     Returns:
@@ -154,7 +148,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         >>> print(amci.check(amci.problem("tail-1d")))
         tail-1d: no mistake found
     """
-    check_problem(problem)
+    problem = check_problem(problem)
     began = time.perf_counter()
     notes = _Notes(problem, seconds)
     stages = {

@@ -44,7 +44,8 @@ from torch.distributions import StudentT, biject_to
 from torch.nn.functional import one_hot
 
 from amci_core._arguments import check_count, check_number, seed_sequence
-from amci_core.models.base import Array, Problem, check_problem
+from amci_core.models import Problem, check_problem
+from amci_core.models.base import Array
 from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.parallel import run_tasks
 
@@ -89,7 +90,7 @@ class ReferenceValue:
 
 
 def reference_value(
-    problem: Problem,
+    problem: Problem | str,
     y: Any = None,
     theta: Any = None,
     *,
@@ -112,7 +113,7 @@ def reference_value(
         nearly cancels, the relative error of mu is larger than that of its terms.
 
     Arguments:
-        problem: What is integrated.
+        problem: The problem, or the name of a shipped one.
         y: A number or an array of shape (*, D_y).
         theta: A number or an array of shape (*, D_theta), or None.
         relative_error: Aim for the relative standard error of every term. If the draws do not
@@ -138,7 +139,8 @@ def reference_value(
         >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
         True
     """
-    y, theta = check_problem(problem).check(y, theta)
+    problem = check_problem(problem)
+    y, theta = problem.check(y, theta)
     check_count("draws", draws, low=LEAST_DRAWS, high=100_000_000)
     expected = "a number from 1e-12 to below 1"
     check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value < 1)

@@ -25,8 +25,7 @@ from amci_core.estimators.draws import (
 from amci_core.flows import Proposals
 from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
-from amci_core.models import Problem
-from amci_core.models import problem as named
+from amci_core.models import Problem, check_problem
 from amci_core.models.base import BOTH_SIGNS
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.proposals import load_proposals
@@ -42,8 +41,7 @@ def resolve_names(
     Raises:
         ValueError: there is no such problem or variant, or the proposals are for another problem.
     """
-    if isinstance(problem, str):
-        problem = named(problem)
+    problem = check_problem(problem)
     if proposals is None or isinstance(proposals, str):
         proposals = load_proposals(problem, variant=proposals)
     check_proposals(problem, proposals)

@@ -31,8 +31,7 @@ from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, Draws,
 from amci_core.estimators.uncertainty import bessel, effective_number
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals, draw_all
-from amci_core.models import Problem
-from amci_core.models.base import check_problem
+from amci_core.models import Problem, check_problem
 from amci_core.models.defensive import DefensiveDensity
 
 # Components of other problems are numbered from here, beyond those of a problem's own.

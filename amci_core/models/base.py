@@ -10,7 +10,6 @@ __all__ = [
     "OptimalProposals",
     "Problem",
     "Variable",
-    "check_problem",
     "raised",
     "violations",
 ]
@@ -126,6 +125,13 @@ class Variable:
         """The lower and the upper end of the typical range of each coordinate, (2, D)."""
         return self._of_all(self.typical_range)
 
+    @property
+    def allowed(self) -> str:
+        """The values that the variable takes, for a message."""
+        kind = f"an array of shape (..., {self.dim})"
+        kind = f"a number or {kind}" if self.dim == 1 else kind
+        return f"{kind} within {written(self.ends)}"
+
     def _of_all(self, ends: tuple[Ends, Ends]) -> Array:
         return np.stack([np.broadcast_to(np.asarray(e, np.float64), self.dim) for e in ends])
 
@@ -177,12 +183,8 @@ class Variable:
             ValueError: `value` is no number, is not finite, lies outside the range, or its last
                 axis is not D.
         """
-        kind = f"an array of shape (..., {self.dim})"
-        kind = f"a number or {kind}" if self.dim == 1 else kind
-        expected = f"{self.name}: expected {kind} within {written(self.ends)}, got"
+        expected = f"{self.name}: expected {self.allowed}, got"
         try:
-            if value is None:
-                raise TypeError
             if not isinstance(value, Tensor):
                 # torch takes no reversed arrays, and warns of read-only ones.
                 value = torch.as_tensor(np.array(value, np.float64, order="C"))
@@ -548,15 +550,21 @@ class Problem(ABC):
                 or a method of the problem returns what does not fit, at its first use.
         """
         _validate(self)
+        for variable, value in ((self.y, y), (self.theta, theta)):
+            if variable is not None and value is None:
+                raise ValueError(
+                    f"{variable.name}: {self.name} needs it ({variable.meaning}). Pass "
+                    f"{variable.allowed}"
+                )
         if self.y is not None:
             y = self.y.check(y)
         elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
             y = torch.zeros(0, dtype=torch.float64) if y is None else y.double()
         else:
-            raise ValueError(f"y: {self.name} has none, got {y!r}")
+            raise ValueError(f"y: {self.name} has no y, got {y!r}. Leave y out")
         if self.theta is None:
             if theta is not None:
-                raise ValueError(f"theta: {self.name} has none, got {theta!r}")
+                raise ValueError(f"theta: {self.name} has no theta, got {theta!r}. Leave theta out")
             return y, None
         theta = self.theta.check(theta)
         try:
@@ -888,19 +896,6 @@ class _Negated(DerivedProblem):
     @property
     def knows_bound(self) -> bool:
         return self.original.knows_bound
-
-
-def check_problem(value: Any) -> Problem:
-    """Returns a problem, or says what came in its place.
-
-    Raises:
-        ValueError: it is not one, but a name, a class, None or something else.
-    """
-    if isinstance(value, Problem):
-        return value
-    hint = "; call the class" if isinstance(value, type) else ""
-    hint = "; amci_core.problem gives the one of a name" if isinstance(value, str) else hint
-    raise ValueError(f"problem: expected an amci_core.models.Problem, got {value!r:.60}{hint}")
 
 
 # The contract of a problem's methods, tried at the first use.

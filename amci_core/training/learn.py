@@ -28,8 +28,7 @@ from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
 from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import coordinates_of
-from amci_core.models import Problem
-from amci_core.models.base import check_problem
+from amci_core.models import Problem, check_problem
 from amci_core.proposals import load_proposals, save_proposals
 from amci_core.training import clock
 from amci_core.training.clock import Budget
@@ -105,7 +104,7 @@ Say = Callable[[str], None]
 
 
 def stream_learning(
-    problem: Problem,
+    problem: Problem | str,
     *,
     minutes: float | None = None,
     steps: int | None = None,
@@ -129,7 +128,7 @@ def stream_learning(
     on an estimate nearby requires.
 
     Arguments:
-        problem: The problem.
+        problem: The problem, or the name of a shipped one.
         minutes: Time for everything together, on one core; by default 5. The number of steps then
             depends on how fast the machine is.
         steps: Instead, steps for each proposal: the same seed then gives the same weights on the
@@ -166,7 +165,7 @@ def stream_learning(
         >>> proposals.variant, proposals.present
         ('learnt', (0, 2))
     """
-    check_problem(problem)
+    problem = check_problem(problem)
     if minutes is not None and steps is not None:
         raise ValueError(f"steps: expected minutes or steps, not both, got {steps!r}")
     if steps is not None:
@@ -273,7 +272,7 @@ def stream_learning(
 
 
 def learn(
-    problem: Problem,
+    problem: Problem | str,
     *,
     minutes: float | None = None,
     steps: int | None = None,
@@ -290,7 +289,7 @@ def learn(
     wait for one another.
 
     Arguments:
-        problem: The problem.
+        problem: The problem, or the name of a shipped one.
         minutes: Time for everything together, on one core; by default 5.
         steps: Instead, steps for each proposal.
         seed: Whole number >= 0.
