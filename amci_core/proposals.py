@@ -57,7 +57,6 @@ RENAMED = {
 FORMER_FAMILIES = {"carried-spline": "composed-spline"}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
-UNTRAINED = "No trained proposals ship for it: train them with amci_core.learn, or pass their folder"
 
 
 def load_proposals(
@@ -98,11 +97,13 @@ def load_proposals(
     available = available_variants(chosen)
     named = DEFAULT_VARIANT if variant is None else variant
     if named not in available:
+        if variant is None:
+            raise ValueError(
+                f"proposals: none ship with the package for {chosen.name}. Pass those that "
+                f"amci_core.learn trains, their folder, or variant={DEFENSIVE!r}"
+            )
         known = ", ".join((*available, DEFENSIVE))
-        raise ValueError(
-            f"variant: expected one of {known} for {chosen.name}, got {variant!r}"
-            + ("" if set(available) - {ORACLE} else f". {UNTRAINED}")
-        )
+        raise ValueError(f"variant: expected one of {known} for {chosen.name}, got {variant!r}")
     if named == ORACLE:
         optimal: Mapping[str, Any] = chosen.optimal_proposals() or {}
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
@@ -112,7 +113,7 @@ def load_proposals(
 
 
 def available_variants(name: str | Problem) -> tuple[str, ...]:
-    """The variants that `load_proposals` takes for a problem beside `defensive`, the default first.
+    """The variants of a problem's proposals, beside `defensive`; the default first.
 
     Arguments:
         name: The problem, or the name of a shipped one.
@@ -135,7 +136,9 @@ def available_variants(name: str | Problem) -> tuple[str, ...]:
     return (*sorted(shipped, key=lambda variant: (variant != DEFAULT_VARIANT, variant)), *oracle)
 
 
-def load_history(name: str | Problem, *, variant: str = DEFAULT_VARIANT) -> tuple[HistoryEntry, ...]:
+def load_history(
+    name: str | Problem, *, variant: str = DEFAULT_VARIANT
+) -> tuple[HistoryEntry, ...]:
     """The checkpoints of a training: proposals at a few moments along it, the last one trained.
 
     Returns:
@@ -191,13 +194,12 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     card = proposals.card if isinstance(proposals, Proposals) else {}
     record = dict(card.get("configuration", {}))
     built = record.get("proposals", {})
-    lacking = [n for n in getattr(proposals, "by_name", ("q1_plus",)) if n not in built]
-    if lacking:
-        variant = getattr(proposals, "variant", repr(proposals)[:60])
+    if not isinstance(proposals, Proposals) or not set(proposals.by_name) <= set(built):
+        variant = proposals.variant if isinstance(proposals, Proposals) else repr(proposals)[:60]
         again = f". Rebuild it with variant={variant!r}" if variant in (ORACLE, DEFENSIVE) else ""
         raise ValueError(
-            f"proposals: only trained proposals can be saved, those of learn or load_proposals; "
-            f"{', '.join(lacking)} of {variant} has no weights{again}"
+            "proposals: only trained proposals, of learn or load_proposals, can be saved, got "
+            f"{variant}{again}"
         )
     flows = proposals.by_name
     place = Path(folder)

@@ -196,8 +196,8 @@ def _case(
     empty = [name for name, part in found.items() if part.log_value == -math.inf]
     if "E2" in empty or unit == -math.inf:
         raise ValueError(
-            f"{empty[0]}: the integrand is zero at all of {found[empty[0]].draws:,} points; raise "
-            "draws, or define sample_defensive near where it is not"
+            f"{empty[0]}: the integrand is zero at all {found[empty[0]].draws:,} points. Raise "
+            "draws, or define sample_defensive where it is positive"
         )
     parts = [math.exp(part.log_value - unit) for part in (plus, minus)]
     value = parts[0] - parts[1]
@@ -205,7 +205,8 @@ def _case(
     size = math.exp(unit - E2.log_value)
     if size < np.finfo(float).tiny:
         raise ValueError(
-            f"mu: expected a value that a float can hold, got exp({unit - E2.log_value:.6g})"
+            f"mu: |mu| is about exp({unit - E2.log_value:.6g}), below the smallest float64. "
+            "Multiply f by a constant"
         )
     return value * size, error * size, sum(part.draws for part in found.values())
 
@@ -236,8 +237,8 @@ class _Term:
         self.dim = z.shape[-1]
         if len(z) < 2 * self.dim + 2:
             raise ValueError(
-                "support: expected draws of the defensive density or the prior within it, got "
-                f"{len(z)} of 4,096"
+                f"support: holds only {len(z)} of 4,096 draws of the defensive density or the "
+                "prior. Declare a support that holds them"
             )
         self._centre = z.mean(0)
         covariance = z.T.cov().reshape(self.dim, self.dim)
@@ -265,8 +266,9 @@ class _Term:
         bad = log_value.isnan() | (edge & (edge.double().mean() > 0.01))
         if bad.any():
             raise ValueError(
-                "integrand: expected a logarithm below infinity, "
-                f"got {log_value[bad][0].item():g} at x = {x[bad][0].tolist()}"
+                f"integrand: expected a log density below infinity, got "
+                f"{log_value[bad][0].item():g} at x = {x[bad][0].tolist()}. Check log_prior, "
+                "log_likelihood and f there"
             )
         log_det = log_det.where(inside, 0.0)
         return log_value.masked_fill(edge, -torch.inf) + log_det, log_start + log_det
@@ -387,8 +389,8 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     # Above this the value says nothing.
     if not error < 10:
         raise ValueError(
-            f"{term.name}: two searches within {draws:,} draws found different parts of its mass; "
-            "raise draws, or define sample_defensive near it"
+            f"{term.name}: two independent pilots of {draws:,} draws share no part of its mass. "
+            "Raise draws, or define sample_defensive near it"
         )
     return _LogEstimate(log_value, error, term.evaluations)
 

@@ -69,7 +69,7 @@ def with_target(
     """The problem with f replaced by an expression of x and theta, such as "x1 > theta".
 
     Arguments:
-        problem: The problem with that prior, likelihood, y and theta, or the name of a shipped one.
+        problem: The problem whose p(x, y) and theta are taken, or the name of a shipped one.
         expression: f, see `amci_core.models.expression`: x1 to xD and theta, + - * / **,
             comparisons, and, or, exp, log, sqrt, abs, min, max, sin, cos, tanh, where, sum, norm.
         nonnegative: Whether f >= 0. None (default): whether no draw shows a negative value, of the

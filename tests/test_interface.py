@@ -46,7 +46,7 @@ OF_BOTH = {
     "reuse_errors": lambda p, q: amci.reuse_errors(p, q, **AT, alphas=[1.0], betas=[0.0]),
 }
 NO_PROBLEMS = {
-    "a class": (type(TAIL), "got <class 'amci_core.models.tail.GaussianTail'>; call the class"),
+    "a class": (type(TAIL), "got <class 'amci_core.models.tail.GaussianTail'>. Call the class"),
     "None": (None, "got None"),
     "proposals": (ORACLE, "got Proposals"),
 }
@@ -57,7 +57,7 @@ NO_PROBLEMS = {
 def test_what_is_no_problem_is_named(name, kind):
     given, message = NO_PROBLEMS[kind]
     call = OF_A_PROBLEM.get(name) or (lambda p: OF_BOTH[name](p, ORACLE))
-    with pytest.raises(ValueError, match=f"^problem: expected .*Problem, {re.escape(message)}"):
+    with pytest.raises(ValueError, match=f"^problem: expected a Problem .*, {re.escape(message)}"):
         call(given)
 
 

@@ -89,5 +89,5 @@ def _json(path: Path) -> dict[str, Any]:
     if isinstance(content, list) and content:
         return {name: [each.get(name) for each in content] for name in content[0]}
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected an object of columns, or a list of cases")
+        raise ValueError(f"{path}: expected a JSON object of columns, or a list of cases")
     return content

@@ -269,8 +269,8 @@ def check_proposals(problem: Problem, proposals: Any) -> None:
     """
     if not isinstance(proposals, Proposals):
         raise ValueError(
-            "proposals: expected Proposals, which learn and load_proposals return, or the name of "
-            f"a variant, got {proposals!r:.60}"
+            "proposals: expected Proposals, of learn or load_proposals, or the name of a variant, "
+            f"got {proposals!r:.60}. Pass y and theta by name"
         )
     if proposals.problem != problem.name:
         raise ValueError(
@@ -332,9 +332,7 @@ def draw_all(
             log_q[k].update(zip(missing, parts, strict=True))
         if any(bool(part.isnan().any()) for part in log_q[k].values()):
             name = COMPONENTS[k] if isinstance(k, int) else k
-            raise ValueError(
-                f"{name}: its log density is NaN. Its weights are not finite: train or load it anew"
-            )
+            raise ValueError(f"{name}: its log density is NaN. Train or load it anew")
     return x, {k: {j: log_q[k][j] for j in x} for k in densities}
 
 

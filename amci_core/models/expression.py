@@ -262,7 +262,9 @@ class Expression:
     def _variable(self, node: ast.expr, name: str, x: Tensor, theta: Tensor | None) -> Tensor:
         found = re.fullmatch(r"(x|theta|θ)(\d{0,3})", name, re.ASCII)
         if found is None:
-            why = "f does not depend on y" if name.rstrip("0123456789") == "y" else f"unknown {name}"
+            why = (
+                "f does not depend on y" if name.rstrip("0123456789") == "y" else f"unknown {name}"
+            )
             raise self._error(node, f"{why:.30}. Use {self._variables()}")
         value = x if found[1] == "x" else theta
         size = self.dim if found[1] == "x" else self.theta_dim

@@ -167,7 +167,7 @@ def stream_learning(
     """
     problem = check_problem(problem)
     if minutes is not None and steps is not None:
-        raise ValueError(f"steps: expected minutes or steps, not both, got {steps!r}")
+        raise ValueError(f"steps: expected minutes or steps, got both ({minutes!r}, {steps!r})")
     if steps is not None:
         check_count("steps", steps, low=1, high=MAX_STEPS)
     else:
@@ -179,7 +179,9 @@ def stream_learning(
         )
     check_seed(seed)
     if q2 is not None and q2.q2 is None:
-        raise ValueError(f"q2: expected proposals with a q2, got those of {q2.problem}, without")
+        raise ValueError(
+            f"q2: expected proposals with a q2, got proposals for {q2.problem} without one"
+        )
     choices = choices or Choices()
     if choices.family is not None and choices.family not in form_names(problem):
         known = ", ".join(form_names(problem))

@@ -240,7 +240,7 @@ def test_one_component_and_a_known_normalizer(run, columns, tmp_path):
 HEAD = "log_joint,log_q,f\n"
 WRONG = {
     "draws.txt": (HEAD, "expected a name that ends in .csv, .tsv, .parquet, .nc or .csv.gz"),
-    "missing.csv": (None, "there is no file"),
+    "missing.csv": (None, "no such file"),
     "f.csv": ("log_joint,log_q\n-1,-1\n", "f: there is no such column"),
     "text.csv": (
         HEAD + "-1,-1,1\n-1,many,1\n",
@@ -254,10 +254,10 @@ WRONG = {
     ),
     "names.csv": (
         "log_joint,log_q_a,log_q_b,f,component\n-1,-1,-1,1,a\n-1,-1,-1,1,b\n",
-        "log_q: expected components among q1_plus, q1_minus, q2, defensive, "
+        "log_q: expected names among q1_plus, q1_minus, q2, defensive, "
         "q1_complement, got a, b",
     ),
-    "no.parquet": ("PAR1 and no more", "table: it cannot be read: "),
+    "no.parquet": ("PAR1 and no more", "table: cannot be read: "),
 }
 
 

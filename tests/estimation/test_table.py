@@ -166,7 +166,7 @@ WRONG = {
     "component: expected one of q1_plus, q2 for each of 4,500 draws": changed(
         component=["q2"] * N
     ),
-    "component: expected the name of each draw's component": changed(component=None),
+    "component: expected the component of each draw": changed(component=None),
     "log_joint: expected a density above zero somewhere": changed(log_joint=np.full(N, -np.inf)),
     "log_E2: expected a finite number, got nan": changed(log_E2=math.nan),
 }

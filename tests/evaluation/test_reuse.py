@@ -127,7 +127,7 @@ def test_stream_grows_and_ends_with_the_same_errors(problem):
         ({"draws": 10**6, "runs": 10**6}, "draws times runs"),
         ({"y": [[1.0], [2.0]]}, "y: expected a single case"),
         ({"share": 0}, "share: expected a number between 0 and 1, got"),
-        ({"share": 0.3, "common": True}, "share: common random numbers need 0.5, got 0.3"),
+        ({"share": 0.3, "common": True}, "share: expected 0.5 with common random numbers, got 0.3"),
     ],
 )
 def test_bad_arguments_are_named(problem, options, message):

@@ -208,7 +208,7 @@ def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
 def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
     file = tmp_path / "checkpoint.pt"
     file.write_bytes(content) if isinstance(content, bytes) else torch.save(content, file)
-    with pytest.raises(StoredFileError, match=r"checkpoint\.pt: not a training's checkpoint$"):
+    with pytest.raises(StoredFileError, match=r"checkpoint\.pt: not a checkpoint of a training"):
         train("tail-1d", minutes=0.5, out=tmp_path, resume=True)
 
 
@@ -228,7 +228,7 @@ def test_a_folder_with_a_training_is_not_written_over(whole):
         ({"variant": "maf"}, "variant: expected one of spline, paper, got 'maf'"),
         ({"seed": -1}, "seed: expected"),
         ({"device": "abacus"}, "device: expected auto, cpu"),
-        ({"source": "importance"}, "source: only variants on the paper's objective"),
+        ({"source": "importance"}, "source: applies to variants with the paper's objective"),
         (
             {"variant": "paper", "source": "gibbs"},
             "source: expected one of importance, mcmc, got 'gibbs'",
@@ -371,4 +371,4 @@ def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "tail-1d", "--write"])
     assert ended.value.code == 2
-    assert "write: expected --folder too" in capsys.readouterr().err
+    assert "--write: needs --folder DIR" in capsys.readouterr().err
