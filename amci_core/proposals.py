@@ -198,7 +198,7 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
         variant = proposals.variant if isinstance(proposals, Proposals) else repr(proposals)[:60]
         again = f". Rebuild it with variant={variant!r}" if variant in (ORACLE, DEFENSIVE) else ""
         raise ValueError(
-            "proposals: only trained proposals, of learn or load_proposals, can be saved, got "
+            "proposals: expected trained proposals, of learn or load_proposals, got "
             f"{variant}{again}"
         )
     flows = proposals.by_name

@@ -294,7 +294,7 @@ MISTAKES = {
     ),
     "a normalizer that is wrong": (
         changed(log_evidence=lambda s, y, t: np.zeros(y.shape[:-1])),
-        ("error", "log_evidence", r"gives \d.*, where [\d,]+ draws give \d"),
+        ("error", "log_evidence", r"returns \d.*, but [\d,]+ draws estimate \d"),
     ),
     "a prior outside the range of x": (
         changed(x=line(-2.0, math.inf, "x")),
@@ -347,7 +347,7 @@ MISTAKES = {
     ),
     "a truth that is wrong": (
         changed(_log_truth=lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1]))),
-        ("error", "_log_truth", r"gives 1 in one of 3 cases, where [\d,]+ draws give"),
+        ("error", "_log_truth", r"returns 1 in one of 3 cases, but [\d,]+ draws estimate"),
     ),
     "a truth of the wrong sign": (
         changed(
@@ -356,7 +356,7 @@ MISTAKES = {
                 c * v for c, v in zip((1, -1), Signed._log_truth(s, y, t), strict=True)
             ),
         ),
-        ("error", "_log_truth", r"gives -?\d.* draws give"),
+        ("error", "_log_truth", r"returns -?\d.* draws estimate"),
     ),
     "a bound's constant that is wrong": (
         changed(
@@ -368,7 +368,7 @@ MISTAKES = {
         (
             "error",
             "_log_mean_absolute_deviation",
-            r"gives 0\.\d+ in one",
+            r"returns 0\.\d+ in one",
         ),
     ),
     "-f that is f": (

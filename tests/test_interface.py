@@ -61,6 +61,19 @@ def test_what_is_no_problem_is_named(name, kind):
         call(given)
 
 
+@pytest.mark.parametrize("name", [*OF_A_PROBLEM, *OF_BOTH])
+def test_a_name_stands_for_a_shipped_problem(name):
+    call = OF_A_PROBLEM.get(name) or (lambda p: OF_BOTH[name](p, ORACLE))
+    with pytest.raises(ValueError, match=r"^problem: expected one of tail-1d, .* got 'tail-1'"):
+        call("tail-1")
+
+
+def test_a_shipped_problem_and_its_name_give_the_same():
+    assert amci.estimate("tail-1d", **AT).value == amci.estimate(TAIL, **AT).value
+    assert amci.with_target("tail-1d", "x1").name == amci.with_target(TAIL, "x1").name
+    assert amci.check("gain-loss").findings == ()
+
+
 @pytest.mark.parametrize("given", [TAIL])
 def test_what_are_no_proposals_is_named(given, tmp_path):
     calls = [partial(call, TAIL) for call in OF_BOTH.values()]

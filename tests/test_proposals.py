@@ -243,7 +243,7 @@ def test_unknown_names_are_refused():
         load_proposals("tail-5d", variant="oracle")
     with pytest.raises(ValueError, match="problem: expected one of tail-1d"):
         load_proposals("head-1d")
-    with pytest.raises(ValueError, match=r"^folder: .* none ship .*--folder.*'defensive'$"):
+    with pytest.raises(ValueError, match=r"^proposals: none ship .* folder.*'defensive'$"):
         load_proposals(type("Other", (type(problem("peak")),), {"name": "other"})())
 
 
@@ -251,7 +251,7 @@ def test_a_folder_holds_the_variant_that_is_asked_for(copied):
     assert load_proposals("tail-1d", folder=copied).variant == "spline"
     assert load_proposals("tail-1d", variant="spline", folder=copied).variant == "spline"
     for other in ("paper", "oracle"):
-        with pytest.raises(ValueError, match=rf"^variant: .* holds 'spline', not '{other}'"):
+        with pytest.raises(ValueError, match=rf"^variant: .* holds 'spline', got '{other}'"):
             load_proposals("tail-1d", variant=other, folder=copied)
 
 
@@ -280,7 +280,7 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     at = {"y": 1.0, "theta": 3.0, "draws": 16}
     tail = problem("tail-1d")
     assert estimate(tail, copied, **at).value == estimate(tail, shipped, **at).value
-    with pytest.raises(ValueError, match=r"^proposals: only trained proposals"):
+    with pytest.raises(ValueError, match=r"^proposals: expected trained proposals"):
         save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
     assert not (tmp_path / "oracle").exists()
 

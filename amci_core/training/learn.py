@@ -588,7 +588,7 @@ class _Run:
             return
         self._say(
             f"{'the defensive density' if self.weight else 'draws of the prior'} did better at "
-            "held-out cases than the flow that was trained, and is what you get; give more minutes"
+            "held-out cases than the trained flow and replaces it. Raise minutes"
         )
 
     def _mixed(self, flow: Trainable) -> Trainable:

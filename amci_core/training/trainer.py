@@ -303,7 +303,7 @@ class Trainer:
         if not (math.isfinite(value) and math.isfinite(norm)):
             cause = self._cause()
             raise self._diverged(
-                f"the loss was {value} and its gradient's norm {norm}{cause and ', since '}{cause}"
+                f"the loss was {value} and its gradient's norm {norm}{cause and ': '}{cause}"
             )
         memory = CLIP_MEMORY if self._usual_norm > 0 else 0.0
         self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
@@ -321,7 +321,7 @@ class Trainer:
 
     def _diverged(self, said: str, step: int = 1) -> TrainingDiverged:
         at = f"at step {self.step + step}"
-        return TrainingDiverged(f"{self.name}: {said}, {at}; the best so far is kept")
+        return TrainingDiverged(f"{self.name}: {said}, {at}. The best weights so far are saved")
 
     def _learning_rate(self) -> float:
         if not self.recipe.annealed:

@@ -258,5 +258,5 @@ def test_what_cannot_be_handed_in_is_refused(new):
     with pytest.raises(ValueError, match="declare the part that is shown"):
         registry.hand_in(problem, proposals)
     problem.y, problem.name = seen, "peak"
-    with pytest.raises(ValueError, match="expected one of its own"):
+    with pytest.raises(ValueError, match="expected a name that no other"):
         registry.hand_in(problem, proposals)

@@ -48,7 +48,7 @@ def test_snis_gives_all_draws_to_its_one_proposal(estimator, proposal):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"draws": 2}, r"draws: expected at least 3, one draw of each proposal, got 2"),
+        ({"draws": 2}, r"draws: expected at least 3, one draw per proposal, got 2"),
         ({"estimator": "snis-qm"}, r"estimator: expected amci-cv, amci or a fixed table"),
         ({"estimator": "amci-crn"}, r"estimator: expected amci-cv, amci or a fixed table"),
         ({"estimator": "best"}, r"estimator: expected a table or one of amci-cv, .* got 'best'"),

@@ -287,7 +287,10 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"budgets": [1]}, r"budgets: expected at least 2 draws, .* got 1"),
         ({"y": np.zeros((1000, 1)), "budgets": [10**5]}, r"budgets, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
-        ({"estimators": ["amci", "best"]}, r"estimators: expected names among amci-cv, .*bound, got"),
+        (
+            {"estimators": ["amci", "best"]},
+            r"estimators: expected names among amci-cv, .*bound, got",
+        ),
         ({"proposals": imperfect("cancer")}, r"proposals: expected proposals for tail-1d, got"),
     ],
 )

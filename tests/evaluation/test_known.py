@@ -70,7 +70,7 @@ def test_a_reference_that_is_too_rough_is_told():
 @pytest.mark.parametrize(
     ("cases", "message"),
     [
-        ((Y, None), "theta: expected a number or an array"),
+        ((Y, None), "theta: tail-1d needs it .* Pass a number or an array"),
         ((Y, 9.0), r"theta: expected .* within \[0, 5\], got 9"),
         ((Y, THETA[:2]), "y and theta: their batch shapes"),
         ((Y[None], THETA), r"cases: expected .* shape \(cases, D\), got batch shape \(1, 3\)"),

@@ -230,7 +230,7 @@ WRONG = {
     ),
     "a class": (Normal, "got the class Normal"),
     "a function of y alone": (lambda y: Normal(y, 1.0), "such as lambda y, theta: flow"),
-    "another context": (nf_model(5, context=3), "context \(y, theta\), 10 numb"),
+    "another context": (nf_model(5, context=3), r"context \(y, theta\), 10 numb"),
     "no distribution": (lambda y, theta: 3.0, "expected a distribution with sample and log_prob"),
     "no batch": (
         lambda y, theta: MultivariateNormal(torch.zeros(5), torch.eye(5)),
@@ -282,7 +282,7 @@ def test_draws_that_contradict_their_density_are_refused(kind):
 
 
 def test_a_proposal_that_is_needed_or_is_not():
-    with pytest.raises(ValueError, match="q2: .* growth has no known evidence"):
+    with pytest.raises(ValueError, match=r"q2: .* growth has no known evidence"):
         Proposals.from_distributions(Growth(), q1_plus=wide)
     with pytest.raises(ValueError, match=r"q1_minus: .* f >= 0"):
         Proposals.from_distributions(TAIL, q1_plus=wide, q1_minus=wide, q2=wide)

@@ -410,7 +410,7 @@ class Broken(Normal):
         ),
         ({"f": lambda x, theta: 1.0}, "f: expected a tensor .*, got float"),
         ({"f": "x > y"}, "f, column 5: f does not depend on y"),
-        ({"f": lambda x, theta: 1 / (x * 0)}, "f: expected finite numbers where the prior is"),
+        ({"f": lambda x, theta: 1 / (x * 0)}, "f: expected finite numbers at draws of the prior"),
         (
             {
                 "prior": Normal(torch.zeros(2), 1.0),
