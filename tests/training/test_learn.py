@@ -475,7 +475,7 @@ def test_out_of_time_and_nothing_found_are_two_messages(fake_clock):
 
     with pytest.raises(NotReached, match=r"8 of 8 cases\. Raise"):
         found(Sharp(fake_clock, dim=4, **COSTLY), 0.5)
-    with pytest.raises(NotReached, match=r"zero at all 1,056 draws of the prior in each of 8"):
+    with pytest.raises(NotReached, match=r"zero at all 1,056 prior draws of each of 8"):
         found(Unreached(fake_clock), math.inf)
 
 

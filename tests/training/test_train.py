@@ -300,7 +300,10 @@ def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path, quick, ch
 
 @pytest.mark.parametrize(
     ("part", "message"),
-    [("arguments", "family: gaussian does not take"), ("settings", "objective: refine does not")],
+    [
+        ("arguments", "family: gaussian does not accept"),
+        ("settings", "objective: refine does not"),
+    ],
 )
 def test_an_argument_that_a_family_or_objective_does_not_take_is_named(
     tmp_path, quick, part, message
@@ -325,7 +328,7 @@ def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was(tmp_pa
         return result
 
     monkeypatch.setattr(SOAP, "step", poisoned)
-    with pytest.raises(TrainingDiverged, match=f"q1_plus: a parameter .* at step {steps};"):
+    with pytest.raises(TrainingDiverged, match=rf"q1_plus: a parameter .* at step {steps}\."):
         train("tail-1d", minutes=0.5, out=tmp_path / "out")
     q1 = load_proposals("tail-1d", folder=tmp_path / "out").q1_plus
     assert all(torch.isfinite(p).all() for p in q1.parameters())
