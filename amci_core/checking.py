@@ -57,7 +57,7 @@ RENAMED = {
     "expected_deviation": "mean_absolute_deviation",
     "reach": "bounds",
 }
-MEND = "mend either, such as a scale, a rate or a bound"
+MEND = "fix either, such as a scale, a rate or a bound"
 
 Density = Callable[[Tensor], Tensor]
 

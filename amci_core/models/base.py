@@ -52,7 +52,7 @@ SAMPLERS = (
 # Functions of x, their first argument.
 DENSITIES = ("log_prior", "log_likelihood", "f")
 # How an f that takes both signs is mended.
-BOTH_SIGNS = "Mend f, or declare nonnegative = False (with_target(..., nonnegative=False))"
+BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegative=False))"
 # torch's global generators belong to the process, not to a thread.
 GLOBAL = RLock()
 
