@@ -255,7 +255,7 @@ def test_what_cannot_be_handed_in_is_refused(new):
     with pytest.raises(ValueError, match="got proposals for other"):
         registry.hand_in(problem, other)
     seen, problem.y = problem.y, replace(problem.y, typical_range=(0.0, np.inf), high=np.inf)
-    with pytest.raises(ValueError, match="declare the part that is shown"):
+    with pytest.raises(ValueError, match=r"infinite range\. Declare its typical_range"):
         registry.hand_in(problem, proposals)
     problem.y, problem.name = seen, "peak"
     with pytest.raises(ValueError, match="expected a name that no other"):

@@ -75,7 +75,7 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"AMCI Explorer: {line}" for line in troubles()]
     assert [line.partition(" ")[0] for line in troubles()] == [
-        *("wrong.py:", "wrong.py:", "broken.py", "double.py:", "there", "problem:")
+        *("wrong.py:", "wrong.py:", "broken.py", "double.py:", "no", "problem:")
     ]
     assert "wrong.py: f: expected a float64 tensor" in troubles()[0]
     assert "broken.py cannot be read: line 1" in troubles()[2]
