@@ -181,7 +181,7 @@ def stream_amortization_map(
         typical[0] if y is None else y, typical[1] if theta is None else theta
     )
     if fixed_y.ndim > 1:
-        raise ValueError(f"y: expected a single one, got batch {tuple(fixed_y.shape[:-1])}")
+        raise ValueError(f"y: expected a single case, got batch shape {tuple(fixed_y.shape[:-1])}")
     present = proposals.present
     terms = tuple(TERMS[j] for j in present)
     step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
@@ -305,8 +305,8 @@ def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list
         low, high = variable.typical[:, int(index or 0)].tolist()
         if not math.isfinite(low) or not math.isfinite(high):
             raise ValueError(
-                f"along: the range of {base} has no end, {written(variable.ends)}; "
-                "declare its typical_range"
+                f"along: {base} has an infinite range, {written(variable.ends)}. Declare its "
+                "typical_range"
             )
         values = np.linspace(low, high, n)
         if variable.all_whole:
@@ -314,7 +314,9 @@ def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list
             values = np.arange(low, high + 1, max(1, math.ceil((high - low) / (n - 1))))
         axes.append(Axis(base, int(index) if index else None, values))
     if axes[0].variable == axes[1].variable and None in [axis.coordinate for axis in axes]:
-        raise ValueError(f"along: {along[0]} and {along[1]} move the same coordinate")
+        raise ValueError(
+            f"along: expected two different coordinates, got {along[0]} and {along[1]}"
+        )
     return axes
 
 

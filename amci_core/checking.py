@@ -19,6 +19,7 @@ from __future__ import annotations
 
 __all__ = ["Checked", "Finding", "affordable", "bad_value", "check", "contradiction", "place"]
 
+import inspect
 import math
 import time
 import traceback
@@ -34,14 +35,8 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from amci_core.models.base import (
-    Problem,
-    Variable,
-    check_problem,
-    raised,
-    violations,
-    written,
-)
+from amci_core.models import Problem, Variable, check_problem
+from amci_core.models.base import BOTH_SIGNS, raised, violations, written
 from amci_core.models.defensive import DefensiveDensity
 
 # Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.
@@ -62,7 +57,7 @@ RENAMED = {
     "expected_deviation": "mean_absolute_deviation",
     "reach": "bounds",
 }
-MEND = "mend either, such as a scale, a rate or a bound"
+MEND = "fix either, such as a scale, a rate or a bound"
 
 Density = Callable[[Tensor], Tensor]
 
@@ -126,7 +121,7 @@ class Checked:
         return "\n".join(lines)
 
 
-def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
+def check(problem: Problem | str, *, seconds: float = 2.0) -> Checked:
     """Looks for mistakes in a problem: shapes, types, numbers, supports, samplers, truth.
 
     Methods are called with draws of the problem, always the same. Samplers are compared with
@@ -139,7 +134,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         defensive density has draws are not found.
 
     Arguments:
-        problem: The problem.
+        problem: The problem, or the name of a shipped one.
         seconds: The time to aim at; a slow problem is checked with fewer draws.
 
     Returns:
@@ -154,7 +149,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
         >>> print(amci.check(amci.problem("tail-1d")))
         tail-1d: no mistake found
     """
-    check_problem(problem)
+    problem = check_problem(problem)
     began = time.perf_counter()
     notes = _Notes(problem, seconds)
     stages = {
@@ -173,9 +168,7 @@ def check(problem: Problem, *, seconds: float = 2.0) -> Checked:
             try:
                 stage(problem, notes)
             except Exception as error:
-                frames = reversed(traceback.extract_tb(error.__traceback__))
-                known = (each.name for each in frames if hasattr(Problem, each.name))
-                notes.error(next(known, "check"), raised(error))
+                notes.error(_source(problem, error), raised(error))
     ordered = sorted(notes.findings, key=lambda each: each.level)
     name = getattr(problem, "name", type(problem).__name__)
     spent = time.perf_counter() - began
@@ -216,6 +209,19 @@ class _Notes:
             self.error(*found)
 
 
+def _source(problem: Problem, error: Exception) -> str:
+    """The method or attribute of a problem that raised: a `def`, a lambda or a property."""
+    codes = {}
+    for name in dir(Problem):
+        hook = inspect.getattr_static(problem, name)
+        for attribute in ("__func__", "fget", "func"):
+            hook = getattr(hook, attribute, hook)
+        codes[getattr(hook, "__code__", None)] = name
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = (codes.get(code, code.co_name) for code in reversed(frames))
+    return next((name for name in names if hasattr(Problem, name)), "check")
+
+
 def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
     """How many draws (n, D) a test may have, a power of two: by their time, and for memory."""
     # Processor time, which does not grow where other processes are busy.
@@ -233,10 +239,11 @@ def _check_shapes(problem: Problem, notes: _Notes) -> None:
     kinds: dict[str, Any] = {"x": Variable, "y": Variable | None, "theta": Variable | None}
     for name, kind in (kinds | {"name": str, "nonnegative": bool}).items():
         value = getattr(problem, name, ...)
-        if not isinstance(value, kind):
-            came = "nothing" if value is ... else repr(value)
-            wanted = getattr(kind, "__name__", kind)
-            notes.error(name, f"expected an attribute of type {wanted}, got {came}")
+        wanted = getattr(kind, "__name__", kind)
+        if value is ...:
+            notes.error(name, f"is missing. Define an attribute of type {wanted}")
+        elif not isinstance(value, kind):
+            notes.error(name, f"expected an attribute of type {wanted}, got {value!r}")
     if notes.failed:
         return
     for batch, points in (((4,), 16), ((), 1), ((2, 3), 5)):
@@ -254,7 +261,7 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
         one: Tensor
         one, other = (sampler(argument, torch.Generator().manual_seed(1)) for _ in range(2))
         if not torch.allclose(one, other, 0.0, 0.0, equal_nan=True):
-            text = "other draws for a generator with the same seed; pass it on to torch"
+            text = "draws differ for the same seed. Pass generator to the samplers of torch"
             notes.error(method, text)
         bad = ~one.isfinite().all(-1)
         if bad.any():
@@ -266,7 +273,9 @@ def _check_values(problem: Problem, notes: _Notes) -> None:
 
     raw = drawn(problem.x, "sample_prior", n)
     if ((raw == raw.round()) & (raw.abs() < 2**53)).all(0).any():
-        notes.error("x", "is discrete: it takes whole numbers only, and proposals need a density")
+        notes.error(
+            "x", "takes whole numbers only, but proposals need a density. Sum over x instead"
+        )
     x, y = raw.view(cases, points, -1), raw[:cases, :0]
     if problem.y is not None:
         y = problem.y.nearest(drawn(problem.y, "sample_likelihood", raw.float())[::points])
@@ -336,20 +345,20 @@ def _check_range(variable: Variable, draws: Tensor, method: str, notes: _Notes) 
         pair = f"{lower}, {upper}" if ends.shape[1] == 1 else f"({lower}), ({upper})"
         notes.warning(
             variable.name,
-            "its range has no end, and networks, maps and controls need one; give it a "
+            "has an infinite range, but networks, maps and controls need a finite one. Declare "
             f"typical_range=({pair})",
         )
     elif (inside := float(((draws >= low) & (draws <= high)).double().mean())) < 0.5:
         notes.warning(
             variable.name,
-            f"only {inside:.0%} of what {method} draws lies within its typical range "
-            f"{written(variable.typical)}; widen typical_range, or mend the unit of either",
+            f"only {inside:.0%} of the draws of {method} lie within its typical range "
+            f"{written(variable.typical)}. Widen typical_range, or correct the unit of either",
         )
 
 
 def _check_sign(problem: Problem, f: Tensor, notes: _Notes) -> None:
     if problem.nonnegative and (f < 0).any():
-        notes.error("f", f"is negative, {float(f.min()):.3g}, where nonnegative is True")
+        notes.error("f", f"is negative, {float(f.min()):.3g}. {BOTH_SIGNS}")
 
 
 def _check_samplers(problem: Problem, notes: _Notes) -> None:
@@ -396,7 +405,7 @@ def _has_shape(x: Tensor | None, u: Tensor, method: str, notes: _Notes) -> TypeG
         notes.error(method, f"expected shape {shapes}")
         return False
     if not x.isfinite().all():
-        notes.error(method, "gives points that are NaN or infinite for uniform ones within (0, 1)")
+        notes.error(method, "returns NaN or infinite points for uniform points in (0, 1)")
         return False
     return True
 
@@ -608,8 +617,8 @@ def _check_mean(
         i = int(wrong.int().argmax())
         notes.error(
             method,
-            f"gives {float(answer[i]):.5g} in one of {len(mean)} cases, where "
-            f"{values.shape[-1]:,} draws give {float(mean[i]):.5g} ± {float(error[i]):.2g}",
+            f"returns {float(answer[i]):.5g} in one of {len(mean)} cases, but "
+            f"{values.shape[-1]:,} draws estimate {float(mean[i]):.5g} ± {float(error[i]):.2g}",
         )
     elif not judged.any():
         notes.not_judged.append(f"{method}: the ESS is too small")

@@ -34,6 +34,6 @@ def device_named(name: str, points: float = POINTS) -> torch.device:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         raise ValueError(
-            f"device: expected auto, cpu or a torch device that this machine has, got {name!r}"
+            f"device: expected auto, cpu or a PyTorch device of this machine, got {name!r}"
         ) from None
     return device

@@ -114,7 +114,7 @@ def run_tasks(
         [2, 3]
     """
     if dask is not None and workers is not None:
-        raise ValueError(f"workers: Dask has its own at {dask}, got {workers!r}")
+        raise ValueError(f"workers: expected None with dask={dask!r}, got {workers!r}")
     if workers is not None:
         check_count("workers", workers, low=1, high=1000)
     if not items:
@@ -211,7 +211,9 @@ def _connected(address: str | None) -> Any:
         raise ValueError(f"{expected}, got {address!r}: {error}") from None
     if not client.nthreads():
         client.close()
-        raise ValueError(f"{expected}, and the one at {address} has none")
+        raise ValueError(
+            f"{expected}, got {address!r} without workers. Start some: dask worker {address}"
+        )
     return client
 
 

@@ -35,7 +35,7 @@ from amci_core.io import (
     write_json,
     write_tensors,
 )
-from amci_core.models import Problem, problem, problems
+from amci_core.models import Problem, check_problem, problems
 
 FORMAT = 1
 # What a configuration holds, and the types of its values.
@@ -51,6 +51,7 @@ FIGURES: dict[str, Any] = {
 RENAMED = {
     "pairs": "cases",
     "budgets": "draws",
+    "draws": "draws",
     "unjudged": "undetermined",
     "mean_judged": "determined",
     "truth_matters": "reference_limited",
@@ -66,7 +67,7 @@ def load_proposals(
     """Proposals for a problem, in float64 and ready to draw from.
 
     Arguments:
-        name: The problem's name; or the problem itself, which may be one of the user's own.
+        name: The problem, or the name of a shipped one.
         variant: `spline`, `paper`, `oracle` for exact optimal proposals if they are known, or
             `defensive` for the problem's defensive density, as before any training. None (default)
             for `spline`, or for what the folder holds.
@@ -85,26 +86,42 @@ def load_proposals(
         >>> load_proposals("tail-1d", variant="paper").present
         (0, 2)
     """
-    chosen = name if isinstance(name, Problem) else problem(name)
+    chosen = check_problem(name)
     if folder is not None:
         loaded = _load(chosen, Path(folder))
         if variant not in (None, loaded.variant):
-            raise ValueError(f"variant: {folder} holds {loaded.variant!r}, not {variant!r}")
+            raise ValueError(
+                f"variant: {folder} holds {loaded.variant!r}, got {variant!r}. Leave variant out"
+            )
         return loaded
     if variant == DEFENSIVE:
         return Proposals.from_defensive(chosen)
-    if variant == ORACLE:
+    available = available_variants(chosen)
+    named = DEFAULT_VARIANT if variant is None else variant
+    if named not in available:
+        if variant is None:
+            raise ValueError(
+                f"proposals: none ship with the package for {chosen.name}. Pass those that "
+                f"amci_core.learn trains, their folder, or variant={DEFENSIVE!r}"
+            )
+        known = ", ".join((*available, DEFENSIVE))
+        raise ValueError(f"variant: expected one of {known} for {chosen.name}, got {variant!r}")
+    if named == ORACLE:
         optimal: Mapping[str, Any] = chosen.optimal_proposals() or {}
-        if "q1_plus" not in optimal:
-            raise ValueError(f"variant: the optimal proposals of {chosen.name} are not known")
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
         parts: Any = {name: optimal.get(name) for name in NAMES}
         return Proposals(chosen.name, ORACLE, card=note, **parts)
-    return _load(chosen, _shipped_folder(chosen.name, variant or DEFAULT_VARIANT))
+    return _load(chosen, pretrained_root() / chosen.name / named)
 
 
-def available_variants(name: str) -> tuple[str, ...]:
-    """The variants that `load_proposals` knows for a problem, the default first.
+def available_variants(name: str | Problem) -> tuple[str, ...]:
+    """The variants of a problem's proposals, beside `defensive`; the default first.
+
+    Arguments:
+        name: The problem, or the name of a shipped one.
+
+    Returns:
+        Their names; empty if nothing is trained and the optimal proposals are unknown.
 
     Raises:
         ValueError: there is no such problem.
@@ -113,13 +130,17 @@ def available_variants(name: str) -> tuple[str, ...]:
         >>> available_variants("peak")
         ('spline', 'oracle')
     """
-    oracle = (ORACLE,) if "q1_plus" in (problem(name).optimal_proposals() or {}) else ()
-    folders = (pretrained_root() / name).glob("*/config.json")
+    chosen = check_problem(name)
+    oracle = (ORACLE,) if "q1_plus" in (chosen.optimal_proposals() or {}) else ()
+    is_shipped = chosen.name in problems()
+    folders = (pretrained_root() / chosen.name).glob("*/config.json") if is_shipped else ()
     shipped = [config.parent.name for config in folders]
     return (*sorted(shipped, key=lambda variant: (variant != DEFAULT_VARIANT, variant)), *oracle)
 
 
-def load_history(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[HistoryEntry, ...]:
+def load_history(
+    name: str | Problem, *, variant: str = DEFAULT_VARIANT
+) -> tuple[HistoryEntry, ...]:
     """The checkpoints of a training: proposals at a few moments along it, the last one trained.
 
     Returns:
@@ -132,10 +153,12 @@ def load_history(name: str, *, variant: str = DEFAULT_VARIANT) -> tuple[HistoryE
         >>> load_history("tail-1d")[0].step
         0
     """
-    chosen, folder = problem(name), _shipped_folder(name, variant)
-    trained = _load(chosen, folder)
-    config = trained.card["configuration"]
-    built = config["proposals"]["q1_plus"]
+    chosen = check_problem(name)
+    trained = load_proposals(chosen, variant=variant)
+    config = trained.card.get("configuration")
+    if config is None:
+        return ()
+    folder, built = pretrained_root() / chosen.name / variant, config["proposals"]["q1_plus"]
     return tuple(
         HistoryEntry(
             **{name: frame[name] for name in FIGURES},
@@ -173,16 +196,19 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     card = proposals.card if isinstance(proposals, Proposals) else {}
     record = dict(card.get("configuration", {}))
     built = record.get("proposals", {})
-    lacking = [n for n in getattr(proposals, "by_name", ("q1_plus",)) if n not in built]
-    if lacking:
+    if not isinstance(proposals, Proposals) or not set(proposals.by_name) <= set(built):
+        variant = proposals.variant if isinstance(proposals, Proposals) else repr(proposals)[:60]
+        again = f". Rebuild it with variant={variant!r}" if variant in (ORACLE, DEFENSIVE) else ""
         raise ValueError(
-            "proposals: expected the result of learn or load_proposals, got "
-            f"{type(proposals).__name__} without a record of how {', '.join(lacking)} was built"
+            "proposals: expected trained proposals, of learn or load_proposals, got "
+            f"{variant}{again}"
         )
     flows = proposals.by_name
     place = Path(folder)
     if (place / "config.json").exists() and not replace:
-        raise ValueError(f"folder: {place} holds proposals already; choose another")
+        raise ValueError(
+            f"folder: {place} holds proposals already. Choose another, or pass replace=True"
+        )
     write_proposals(
         place,
         flows,
@@ -217,21 +243,6 @@ def write_proposals(
         entries[name] = {"file": file, "sha256": digest, **families[name]}
     content = {"format": FORMAT, **configuration, "proposals": entries, "snapshots": snapshots}
     write_json(folder / "config.json", content)
-
-
-def _shipped_folder(name: str, variant: str) -> Path:
-    available = available_variants(name) if name in problems() else ()
-    if not set(available) - {ORACLE}:
-        raise ValueError(
-            f"folder: expected one with proposals for {name}, since none ship with the package "
-            "(folder= or --folder, as `learn` and `amci train` make them); or take variant "
-            f"{DEFENSIVE!r}"
-        )
-    if variant not in available:
-        raise ValueError(
-            f"variant: expected one of {', '.join(available)} for {name}, got {variant!r}"
-        )
-    return pretrained_root() / name / variant
 
 
 def _load(chosen: Problem, folder: Path) -> Proposals:

@@ -44,7 +44,8 @@ from torch.distributions import StudentT, biject_to
 from torch.nn.functional import one_hot
 
 from amci_core._arguments import check_count, check_number, seed_sequence
-from amci_core.models.base import Array, Problem, check_problem
+from amci_core.models import Problem, check_problem
+from amci_core.models.base import Array
 from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.parallel import run_tasks
 
@@ -89,7 +90,7 @@ class ReferenceValue:
 
 
 def reference_value(
-    problem: Problem,
+    problem: Problem | str,
     y: Any = None,
     theta: Any = None,
     *,
@@ -112,7 +113,7 @@ def reference_value(
         nearly cancels, the relative error of mu is larger than that of its terms.
 
     Arguments:
-        problem: What is integrated.
+        problem: The problem, or the name of a shipped one.
         y: A number or an array of shape (*, D_y).
         theta: A number or an array of shape (*, D_theta), or None.
         relative_error: Aim for the relative standard error of every term. If the draws do not
@@ -138,7 +139,8 @@ def reference_value(
         >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
         True
     """
-    y, theta = check_problem(problem).check(y, theta)
+    problem = check_problem(problem)
+    y, theta = problem.check(y, theta)
     check_count("draws", draws, low=LEAST_DRAWS, high=100_000_000)
     expected = "a number from 1e-12 to below 1"
     check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value < 1)
@@ -194,8 +196,8 @@ def _case(
     empty = [name for name, part in found.items() if part.log_value == -math.inf]
     if "E2" in empty or unit == -math.inf:
         raise ValueError(
-            f"{empty[0]}: the integrand is zero at all of {found[empty[0]].draws:,} points; raise "
-            "draws, or define sample_defensive near where it is not"
+            f"{empty[0]}: the integrand is zero at all {found[empty[0]].draws:,} points. Raise "
+            "draws, or define sample_defensive where it is positive"
         )
     parts = [math.exp(part.log_value - unit) for part in (plus, minus)]
     value = parts[0] - parts[1]
@@ -203,7 +205,8 @@ def _case(
     size = math.exp(unit - E2.log_value)
     if size < np.finfo(float).tiny:
         raise ValueError(
-            f"mu: expected a value that a float can hold, got exp({unit - E2.log_value:.6g})"
+            f"mu: |mu| is about exp({unit - E2.log_value:.6g}), below the smallest float64. "
+            "Multiply f by a constant"
         )
     return value * size, error * size, sum(part.draws for part in found.values())
 
@@ -234,8 +237,8 @@ class _Term:
         self.dim = z.shape[-1]
         if len(z) < 2 * self.dim + 2:
             raise ValueError(
-                "support: expected draws of the defensive density or the prior within it, got "
-                f"{len(z)} of 4,096"
+                f"support: holds only {len(z)} of 4,096 draws of the defensive density or the "
+                "prior. Declare a support that holds them"
             )
         self._centre = z.mean(0)
         covariance = z.T.cov().reshape(self.dim, self.dim)
@@ -263,8 +266,9 @@ class _Term:
         bad = log_value.isnan() | (edge & (edge.double().mean() > 0.01))
         if bad.any():
             raise ValueError(
-                "integrand: expected a logarithm below infinity, "
-                f"got {log_value[bad][0].item():g} at x = {x[bad][0].tolist()}"
+                f"integrand: expected a log density below infinity, got "
+                f"{log_value[bad][0].item():g} at x = {x[bad][0].tolist()}. Check log_prior, "
+                "log_likelihood and f there"
             )
         log_det = log_det.where(inside, 0.0)
         return log_value.masked_fill(edge, -torch.inf) + log_det, log_start + log_det
@@ -385,8 +389,8 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     # Above this the value says nothing.
     if not error < 10:
         raise ValueError(
-            f"{term.name}: two searches within {draws:,} draws found different parts of its mass; "
-            "raise draws, or define sample_defensive near it"
+            f"{term.name}: two independent pilots of {draws:,} draws share no part of its mass. "
+            "Raise draws, or define sample_defensive near it"
         )
     return _LogEstimate(log_value, error, term.evaluations)
 

@@ -63,7 +63,7 @@ def read_columns(
             f"table: expected a name that ends in {', '.join(KINDS)} or .csv.gz, got {path.name!r}"
         )
     if not isinstance(file, bytes) and not path.is_file():
-        raise ValueError(f"table: there is no file {path}")
+        raise ValueError(f"table: no such file: {path}")
     size = len(file) if isinstance(file, bytes) else path.stat().st_size
     if size > max_bytes:
         raise ValueError(f"table: expected at most {max_bytes:,} bytes, got {size:,}")
@@ -73,12 +73,16 @@ def read_columns(
             with gzip.open(BytesIO(content)) as unpacked:
                 content = unpacked.read(max_bytes + 1)
             if len(content) > max_bytes:
-                raise ValueError(f"table: expected at most {max_bytes:,} bytes once unpacked")
+                raise ValueError(
+                    f"table: expected at most {max_bytes:,} bytes once unpacked, got more"
+                )
         return dict(KINDS[kind](content, wanted))
     except UnicodeError:
-        raise ValueError("table: expected text in UTF-8") from None
+        raise ValueError(
+            "table: expected text in UTF-8, got other bytes. Save it as UTF-8"
+        ) from None
     except (OSError, EOFError, KeyError, RuntimeError, TypeError) as error:
-        raise ValueError(f"table: it cannot be read: {error}") from None
+        raise ValueError(f"table: cannot be read: {error}") from None
 
 
 def _csv(content: bytes, wanted: Wanted) -> Columns:
@@ -137,7 +141,7 @@ def _of_arrow(table: Any, wanted: Wanted) -> Columns:
         if not wanted(each):
             continue
         if names.count(each) > 1:
-            raise ValueError(f"{each}: the table has this column twice")
+            raise ValueError(f"{each}: the table has this column twice. Rename one")
         if each != TEXT and any(is_kind(column.type) for is_kind in kinds):
             yield each, column.cast("float64", safe=False).to_numpy()
         else:
@@ -202,7 +206,10 @@ def _check_rows(rows: int) -> None:
 
 def _check_unpacked(size: int, content: bytes) -> None:
     if size > MOST_UNPACKED * max(len(content), SMALL):
-        raise ValueError(f"table: {len(content):,} bytes unpack to {size / 1e6:,.0f} MB")
+        raise ValueError(
+            f"table: {len(content):,} bytes unpack to {size / 1e6:,.0f} MB, more than "
+            f"{MOST_UNPACKED} times as many. Save it uncompressed"
+        )
 
 
 # How each kind of file is read, by the end of its name.

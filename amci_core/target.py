@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor
 
 from amci_core.flows import Proposals
-from amci_core.models import Problem
-from amci_core.models.base import DerivedProblem, OptimalProposals, check_problem
+from amci_core.models import Problem, check_problem
+from amci_core.models.base import DerivedProblem, OptimalProposals
 from amci_core.models.distributions import nonnegative_at_draws
 from amci_core.models.expression import Expression
 
@@ -63,11 +63,13 @@ def own_name(original: str, text: str) -> str:
     return f"{original} with f = {' '.join(text.split())}"
 
 
-def with_target(problem: Problem, expression: str, nonnegative: bool | None = None) -> OwnTarget:
+def with_target(
+    problem: Problem | str, expression: str, nonnegative: bool | None = None
+) -> OwnTarget:
     """The problem with f replaced by an expression of x and theta, such as "x1 > theta".
 
     Arguments:
-        problem: Whose prior, likelihood, y and theta are taken.
+        problem: The problem whose p(x, y) and theta are taken, or the name of a shipped one.
         expression: f, see `amci_core.models.expression`: x1 to xD and theta, + - * / **,
             comparisons, and, or, exp, log, sqrt, abs, min, max, sin, cos, tanh, where, sum, norm.
         nonnegative: Whether f >= 0. None (default): whether no draw shows a negative value, of the
@@ -91,7 +93,7 @@ def with_target(problem: Problem, expression: str, nonnegative: bool | None = No
         >>> bool(abs(e.value - 0.52) < 0.1)
         True
     """
-    check_problem(problem)
+    problem = check_problem(problem)
     original = problem.original if isinstance(problem, OwnTarget) else problem
     size = 0 if original.theta is None else original.theta.dim
     read = Expression(expression, dim=original.x.dim, theta_dim=size)
@@ -120,8 +122,8 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     """
     if proposals.problem != problem.original.name:
         raise ValueError(
-            f"proposals: expected ones for {problem.original.name}, got ones for "
-            f"{proposals.problem}"
+            f"proposals: expected proposals for {problem.original.name}, got proposals for "
+            f"{proposals.problem}. Pass those of the original problem"
         )
     q = proposals.q2 or Proposals.from_defensive(problem).q1_plus
     q1_minus = None if problem.nonnegative else q

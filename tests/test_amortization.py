@@ -154,9 +154,9 @@ def test_the_first_plane_is_that_of_what_there_is(name, plane):
     ("options", "message"),
     [
         ({"along": ("y", "z")}, "along: expected two of y, y"),
-        ({"along": ("y", "y[0]")}, "move the same coordinate"),
+        ({"along": ("y", "y[0]")}, "two different coordinates"),
         ({"size": 1}, "size: expected a whole number"),
-        ({"y": [[1.0], [2.0]]}, "y: expected a single one"),
+        ({"y": [[1.0], [2.0]]}, "y: expected a single case"),
     ],
 )
 def test_bad_arguments_are_named(problem, options, message):

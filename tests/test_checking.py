@@ -294,7 +294,7 @@ MISTAKES = {
     ),
     "a normalizer that is wrong": (
         changed(log_evidence=lambda s, y, t: np.zeros(y.shape[:-1])),
-        ("error", "log_evidence", r"gives \d.*, where [\d,]+ draws give \d"),
+        ("error", "log_evidence", r"returns \d.*, but [\d,]+ draws estimate \d"),
     ),
     "a prior outside the range of x": (
         changed(x=line(-2.0, math.inf, "x")),
@@ -307,7 +307,7 @@ MISTAKES = {
             log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
             sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
         ),
-        ("error", "x", "is discrete: it takes whole numbers only"),
+        ("error", "x", "takes whole numbers only"),
     ),
     "a theta outside its range": (
         changed(sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g)),
@@ -319,14 +319,14 @@ MISTAKES = {
     ),
     "no range for theta": (
         changed(theta=Variable("theta", 1, 0.0, math.inf, "endless")),
-        ("error", "sample_theta", "define it, the range of theta has no end"),
+        ("error", "sample_theta", "theta has an infinite range"),
     ),
     "no range for the networks": (
         changed(y=line(*LINE)),
         (
             "warning",
             "y",
-            r"its range has no end, .* give it a typical_range=\(-[34]\.\d",
+            r"has an infinite range, .* Declare typical_range=\(-[34]\.\d",
         ),
     ),
     "what is shown is elsewhere": (
@@ -334,7 +334,7 @@ MISTAKES = {
         (
             "warning",
             "y",
-            r"only 0% of what sample_likelihood draws lies within its typical",
+            r"only 0% of the draws of sample_likelihood lie within its typical",
         ),
     ),
     "the support leaves f out": (
@@ -347,7 +347,7 @@ MISTAKES = {
     ),
     "a truth that is wrong": (
         changed(_log_truth=lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1]))),
-        ("error", "_log_truth", r"gives 1 in one of 3 cases, where [\d,]+ draws give"),
+        ("error", "_log_truth", r"returns 1 in one of 3 cases, but [\d,]+ draws estimate"),
     ),
     "a truth of the wrong sign": (
         changed(
@@ -356,7 +356,7 @@ MISTAKES = {
                 c * v for c, v in zip((1, -1), Signed._log_truth(s, y, t), strict=True)
             ),
         ),
-        ("error", "_log_truth", r"gives -?\d.* draws give"),
+        ("error", "_log_truth", r"returns -?\d.* draws estimate"),
     ),
     "a bound's constant that is wrong": (
         changed(
@@ -368,7 +368,7 @@ MISTAKES = {
         (
             "error",
             "_log_mean_absolute_deviation",
-            r"gives 0\.\d+ in one",
+            r"returns 0\.\d+ in one",
         ),
     ),
     "-f that is f": (
@@ -380,12 +380,12 @@ MISTAKES = {
         (
             "error",
             "sample_prior",
-            "other draws for a generator with the same seed",
+            "draws differ for the same seed",
         ),
     ),
     "no sampler of y": (
         changed(sample_likelihood=Problem.sample_likelihood),
-        ("error", "sample_likelihood", "define it, right has y"),
+        ("error", "sample_likelihood", "right has y, but no sample_likelihood"),
     ),
     "no Variable": (
         changed(y=3),
@@ -659,8 +659,8 @@ def test_a_hundred_dimensions_are_checked_in_time():
 
 
 def test_what_is_no_problem_is_refused():
-    for odd, hint in ((Right, "; call the class"), ("tail-1d", ""), (None, "")):
-        with pytest.raises(ValueError, match=rf"^problem: expected an .*Problem, got .*{hint}$"):
+    for odd, hint in ((Right, r"\. Call the class: Right\(\)"), (None, "")):
+        with pytest.raises(ValueError, match=rf"^problem: expected a Problem .*, got .*{hint}$"):
             amci.check(odd)
 
 

@@ -47,7 +47,7 @@ def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
 def test_proposals_that_are_no_networks_stay_on_the_cpu():
     oracle = amci.load_proposals("tail-1d", variant="oracle")
     assert oracle.to(torch.device("cuda")) is None
-    with pytest.raises(ValueError, match=r"^device: expected cpu for oracle"):
+    with pytest.raises(ValueError, match=r"^device: expected cpu, since oracle"):
         amci.evaluate(amci.problem("tail-1d"), oracle, device="cuda")
 
 

@@ -129,7 +129,7 @@ def test_stars_of_shapes_and_optima_are_no_emphasis(site):
         assert not re.search(r"(\(|[αβ]|alpha|beta|\b[uV])<em>", text), path
     # What is meant as emphasis still is.
     assert "<em>oracle</em>" in pages[site / "concepts" / "index.html"]
-    assert "α*, β* of the paper" in pages[site / "estimators" / "index.html"]
+    assert "the paper's α*, β*" in pages[site / "estimators" / "index.html"]
 
 
 @pytest.mark.slow

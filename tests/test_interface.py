@@ -46,7 +46,7 @@ OF_BOTH = {
     "reuse_errors": lambda p, q: amci.reuse_errors(p, q, **AT, alphas=[1.0], betas=[0.0]),
 }
 NO_PROBLEMS = {
-    "a class": (type(TAIL), "got <class 'amci_core.models.tail.GaussianTail'>; call the class"),
+    "a class": (type(TAIL), "got <class 'amci_core.models.tail.GaussianTail'>. Call the class"),
     "None": (None, "got None"),
     "proposals": (ORACLE, "got Proposals"),
 }
@@ -57,8 +57,21 @@ NO_PROBLEMS = {
 def test_what_is_no_problem_is_named(name, kind):
     given, message = NO_PROBLEMS[kind]
     call = OF_A_PROBLEM.get(name) or (lambda p: OF_BOTH[name](p, ORACLE))
-    with pytest.raises(ValueError, match=f"^problem: expected .*Problem, {re.escape(message)}"):
+    with pytest.raises(ValueError, match=f"^problem: expected a Problem .*, {re.escape(message)}"):
         call(given)
+
+
+@pytest.mark.parametrize("name", [*OF_A_PROBLEM, *OF_BOTH])
+def test_a_name_stands_for_a_shipped_problem(name):
+    call = OF_A_PROBLEM.get(name) or (lambda p: OF_BOTH[name](p, ORACLE))
+    with pytest.raises(ValueError, match=r"^problem: expected one of tail-1d, .* got 'tail-1'"):
+        call("tail-1")
+
+
+def test_a_shipped_problem_and_its_name_give_the_same():
+    assert amci.estimate("tail-1d", **AT).value == amci.estimate(TAIL, **AT).value
+    assert amci.with_target("tail-1d", "x1").name == amci.with_target(TAIL, "x1").name
+    assert amci.check("gain-loss").findings == ()
 
 
 @pytest.mark.parametrize("given", [TAIL])

@@ -118,7 +118,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     ("where", "message"),
     [
         ({"workers": 0}, r"^workers: expected a whole number from 1 to 1,000"),
-        ({"workers": 2, "dask": "tcp://127.0.0.1:1"}, r"^workers: Dask has its own"),
+        ({"workers": 2, "dask": "tcp://127.0.0.1:1"}, r"^workers: expected None with dask="),
         ({"dask": "tcp://127.0.0.1:1"}, r"^dask: expected the address of a scheduler"),
     ],
 )

@@ -91,12 +91,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except TyperException as error:
         _refuse(error.format_message())
     except (ValueError, OSError) as error:
-        _refuse(str(error))
+        _refuse(_with_option(str(error), sys.argv[1:] if arguments is None else arguments))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:
         typer.echo("amci: interrupted", err=True)
     sys.exit(code or 0)
+
+
+def _with_option(message: str, arguments: Sequence[str]) -> str:
+    """The message about an argument, with the command's option for it: --y instead of y."""
+    command = typer.main.get_command(app).commands[arguments[0]]  # type: ignore[attr-defined]
+    options = {p.name: p.opts[0] for p in command.params if p.param_type_name == "option"}
+    name, colon, rest = message.partition(":")
+    # f can be that of the problem's file.
+    return message if name == "f" else f"{options.get(name, name)}{colon}{rest}"
 
 
 def _refuse(message: str) -> NoReturn:

@@ -87,10 +87,10 @@ def estimate(
     if relative_error is None:
         for name, value in {"max-draws": max_draws, "escalate": escalate or None}.items():
             if value is not None:
-                raise ValueError(f"--{name}: needs --relative-error")
+                raise ValueError(f"--{name}: needs --relative-error, such as 0.01")
         found = amci.estimate(chosen, proposals, **common, **options)
     elif options:
-        raise ValueError(f"--relative-error: cannot be combined with {', '.join(options)}")
+        raise ValueError(f"--relative-error: leave out --{', --'.join(options)}")
     else:
         if max_draws is not None:
             common["max_draws"] = max_draws

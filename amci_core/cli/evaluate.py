@@ -73,15 +73,17 @@ def evaluate(
 ) -> None:
     """Measure the relative error of estimators over many cases."""
     if write and folder is None:
-        raise ValueError("write: expected --folder too, whose card is to be renewed")
+        raise ValueError(
+            "--write: needs --folder DIR, the proposals whose evaluation.json is replaced"
+        )
     if truth is not None and cases is not None:
-        raise ValueError("cases: cannot be combined with --truth, whose file has the cases")
+        raise ValueError("cases: leave it out with --truth, whose file has the cases")
     totals = terminal.split("draws", draws, int)
     names = None if estimators is None else terminal.split("estimators", estimators, str)
     chosen, proposals = terminal.load(problem, variant, folder)
     if write and folder is not None:
         if out is not None:
-            raise ValueError("out: cannot be combined with --write, which writes cases.parquet")
+            raise ValueError("out: leave it out with --write, which writes cases.parquet")
         # What is there stays until all of the new cases are.
         out = folder / NEW_CASES
     known: dict[str, Any] = {"cases": 100 if cases is None else cases}
@@ -91,7 +93,7 @@ def evaluate(
         read = read_cases(truth, chosen)
         known = {"truth": read, "cases": (read.y, read.theta)}
     elif not chosen.knows_truth:
-        raise ValueError(f"--truth: expected a file of reference values, {problem} knows no truth")
+        raise ValueError(f"--truth: {problem} has no known mu. Pass a file of reference values")
     try:
         with terminal.progress("cases") as bar:
             found = amci.evaluate(

@@ -46,7 +46,7 @@ def new(
         with file.open("x") as opened:
             opened.write(TEMPLATE.format(name="-".join(words)))
     except FileExistsError:
-        raise ValueError(f"FILE: {file} is there already, choose another name") from None
+        raise ValueError(f"FILE: {file} exists already. Choose another name") from None
     except OSError as error:
         raise ValueError(f"FILE: {file} cannot be written ({error.strerror})") from None
     typer.echo(f"{file} has a problem. Change it, then: amci check {file}")

@@ -55,7 +55,9 @@ ProblemName = Annotated[
 ]
 OptionalVariant = Annotated[
     str | None,
-    typer.Option(help="Which proposals: spline (the default), paper or oracle (the exact ones)."),
+    typer.Option(
+        help="Which proposals: spline (default), paper, oracle (exact) or defensive (untrained)."
+    ),
 ]
 FolderOption = Annotated[
     Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
@@ -97,10 +99,10 @@ def load(
 
     torch.set_num_threads(1)
     chosen = load_one(problem)
-    if folder is None and is_file_name(problem):
+    if folder is None and variant is None and is_file_name(problem):
         raise ValueError(
             f"--folder: expected the folder with the proposals for {problem}, which "
-            f"`amci train {problem} --out FOLDER` writes"
+            f"`amci train {problem} --out FOLDER` writes. Or pass --variant defensive"
         )
     return chosen, amci.load_proposals(chosen, variant=variant, folder=folder)
 
@@ -139,7 +141,9 @@ def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:
         return [kind(entry.strip()) for entry in text.split(",")]
     except ValueError:
         expected = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"{name}: expected {expected} with commas, got {text!r}") from None
+        raise ValueError(
+            f"{name}: expected {expected} separated by commas, got {text!r}"
+        ) from None
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -125,14 +125,17 @@ def train(
     recipes = {"variant": variant, "recipe": recipe, "source": source}
     for option, value in recipes.items():
         if automatic and value not in (None, AUTOMATIC):
-            raise ValueError(f"{option}: is for shipped problems, got {value} for {f or problem}")
+            raise ValueError(
+                f"{option}: applies to shipped problems, got {value} for {f or problem}. Leave it "
+                "out"
+            )
     for option, chosen in {"family": family, "bins": bins, "width": width}.items():
         if not automatic and chosen is not None:
-            raise ValueError(f"{option}: is for --variant {AUTOMATIC}, a recipe has its own")
+            raise ValueError(f"{option}: a recipe has its own. Add --variant {AUTOMATIC}")
     if automatic and device not in {"auto", "cpu"}:
-        raise ValueError(f"device: expected cpu for automatic training, got {device!r}")
+        raise ValueError(f"device: expected auto or cpu for automatic training, got {device!r}")
     if progress is Shown.json and not automatic:
-        raise ValueError(f"progress: json is for --variant {AUTOMATIC}, or FILE.py:NAME")
+        raise ValueError(f"progress: json needs automatic training. Add --variant {AUTOMATIC}")
     try:
         if automatic:
             _learn(

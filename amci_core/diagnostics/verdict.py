@@ -140,7 +140,7 @@ class Verdict:
         """
         if self.codes.size != 1:
             raise ValueError(
-                f"verdict: index it for a single case, it has batch {self.codes.shape}"
+                f"verdict: expected a single case, got batch shape {self.codes.shape}. Use why"
             )
         return tuple(self.why.item())
 

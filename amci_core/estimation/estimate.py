@@ -245,7 +245,9 @@ def _of_table(sampler: Sampler) -> tuple[int, ...]:
 def _pilot(argument: str, sampler: Sampler, pilot: int, seed: int, *, purpose: str) -> Draws:
     if sampler.y.ndim > 1:
         batch = tuple(sampler.y.shape[:-1])
-        raise ValueError(f"{argument}: a pilot serves a single case, got batch {batch}")
+        raise ValueError(
+            f"{argument}: pilot needs a single case, got batch shape {batch}. Loop over the cases"
+        )
     check_count("pilot", pilot, low=2, high=MAX_POINTS)
     counts = np.isin(range(len(PROPOSALS)), sampler.present) * pilot
     return sampler.draw(counts, generators(seed, purpose)[0])
@@ -274,7 +276,7 @@ def _constant(
     if shift and type(problem).shifted is Problem.shifted:
         warnings.warn(
             f"shift: the proposals of {problem.name} were trained for f, not for f - {shift:g}: "
-            "expect larger errors, and look at the verdict",
+            "expect larger errors, and check the verdict",
             stacklevel=3,
         )
     return shift, spent
@@ -297,7 +299,7 @@ def _by_pilot(
     if draws < least:
         raise ValueError(
             f"draws: expected at least {least}, {spent} of them for pilots and {of_defensive} "
-            f"for the defensive density, got {draws}. Raise draws, or take a smaller pilot"
+            f"for the defensive density, got {draws}. Raise draws, or lower pilot"
         )
     own, of_complement = draws - spent - of_defensive, 0
     if COMPLEMENT in chosen.used(sampler.present):
@@ -317,8 +319,8 @@ def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -
     names = [COMPONENTS[j] for j in used]
     if set(draws) != set(names):
         raise ValueError(
-            f"draws: expected a number for each proposal that the estimator uses "
-            f"({', '.join(names)}), got {dict(draws)}"
+            f"draws: expected a number for each of {', '.join(names)}, the estimator's proposals, "
+            f"got {dict(draws)}"
         )
     for name, count in draws.items():
         check_count(f"draws of {name}", count, low=1, high=MAX_POINTS)

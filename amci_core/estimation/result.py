@@ -412,7 +412,9 @@ class Precise:
         """
         if self.single is None:
             got = f"batch {self.value.shape}" if self.value.ndim else self.answered_by.item()
-            raise ValueError(f"estimate: expected a single case that draws answered, got {got}")
+            raise ValueError(
+                f"estimate: expected a single case that draws answered, got {got}. Use value"
+            )
         return self.single
 
     def __str__(self) -> str:

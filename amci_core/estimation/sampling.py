@@ -25,8 +25,7 @@ from amci_core.estimators.draws import (
 from amci_core.flows import Proposals
 from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
-from amci_core.models import Problem
-from amci_core.models import problem as named
+from amci_core.models import Problem, check_problem
 from amci_core.models.base import BOTH_SIGNS
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.proposals import load_proposals
@@ -42,8 +41,7 @@ def resolve_names(
     Raises:
         ValueError: there is no such problem or variant, or the proposals are for another problem.
     """
-    if isinstance(problem, str):
-        problem = named(problem)
+    problem = check_problem(problem)
     if proposals is None or isinstance(proposals, str):
         proposals = load_proposals(problem, variant=proposals)
     check_proposals(problem, proposals)
@@ -192,7 +190,7 @@ class Sampler:
         ):
             if bad.any():
                 at = points.expand(*bad.shape, -1)[bad][0].tolist()
-                hint = f"; {BOTH_SIGNS}" if bad is negative else ""
+                hint = f". {BOTH_SIGNS}" if bad is negative else ""
                 raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}{hint}")
         return f, log_joint
 
@@ -200,12 +198,14 @@ class Sampler:
         self, drawn: dict[int, int], sets: int, generator: torch.Generator
     ) -> Tensor:
         if len(set(drawn.values())) > 1:
-            raise ValueError(f"draws: common random numbers need equal numbers, got {drawn}")
+            raise ValueError(
+                f"draws: common random numbers need equal numbers of each proposal, got {drawn}"
+            )
         for j in drawn:
             if not isinstance(self.densities[j], TransformedDensity):
                 raise ValueError(
-                    "estimator: common random numbers need proposals that transport base samples, "
-                    f"and {COMPONENTS[j]} of these does not"
+                    f"estimator: common random numbers need flows, and {COMPONENTS[j]} is none. "
+                    "Choose another estimator"
                 )
         size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
         shape, dtype, device = (size, self.problem.x.dim), self.y.dtype, self.y.device
@@ -233,8 +233,8 @@ class Sampler:
                     scrambled[j] = many
         if not uniform:
             raise ValueError(
-                "points: sobol needs proposals that transport base samples, and none of these "
-                "does. Take points='independent'"
+                "points: sobol needs proposals that can transform uniform points, and none of "
+                "these can. Use points='independent'"
             )
         return uniform, scrambled
 

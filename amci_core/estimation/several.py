@@ -31,8 +31,7 @@ from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, Draws,
 from amci_core.estimators.uncertainty import bessel, effective_number
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals, draw_all
-from amci_core.models import Problem
-from amci_core.models.base import check_problem
+from amci_core.models import Problem, check_problem
 from amci_core.models.defensive import DefensiveDensity
 
 # Components of other problems are numbered from here, beyond those of a problem's own.
@@ -189,7 +188,7 @@ def estimate_several(
     problems, proposals = list(map(check_problem, problems)), list(proposals)
     if not problems or len(problems) != len(proposals):
         raise ValueError(
-            f"proposals: expected those of each of {len(problems)} problems, one at least, got "
+            f"proposals: expected one for each of {len(problems)} problems (at least 1), got "
             f"{len(proposals)}"
         )
     for problem, own in zip(problems, proposals, strict=True):
@@ -208,7 +207,7 @@ def estimate_several(
     left = draws - each_defensive * len(problems)
     if left < 2 * len(densities):
         least = 2 * len(densities) + each_defensive * len(problems)
-        raise ValueError(f"draws: expected at least {least}, two of each proposal, got {draws}")
+        raise ValueError(f"draws: expected at least {least}, two per proposal, got {draws}")
     counts = {key: left // len(densities) for key in densities}
     if each_defensive:
         for k, problem in enumerate(problems):
@@ -222,7 +221,10 @@ def estimate_several(
         f, log_joint = sampler.integrand(points)
         first = log_joint if first is None else first
         if not torch.allclose(log_joint, first, 1e-9, 1e-9):
-            raise ValueError(f"problems: {problem.name} has another p(x, y) than the first")
+            raise ValueError(
+                f"problems: {problem.name} has another p(x, y) than {problems[0].name}. Make them "
+                "with amci_core.several"
+            )
         log_E2 = problem.log_evidence(y, theta)
         numbers = {
             key: key[1] if key[0] == k or key == (0, 2) else OTHERS + i

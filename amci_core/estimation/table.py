@@ -180,16 +180,16 @@ def diagnose(
         columns["log_joint"] = columns["log_weight"]
         columns["log_q"] = np.zeros(np.shape(columns["log_weight"]))
     if several and "log_q" in columns:
-        raise ValueError(f"log_q: expected it or {SEVERAL}NAME for each component, got both")
+        raise ValueError(f"log_q: expected log_q, or {SEVERAL}NAME for each component, got both")
     if several:
         columns["log_q"] = several
     for name in ("f", "log_joint", "log_q"):
         if name not in columns:
             others = ", ".join(["log_weight", *CALLED[name]]) if name in CALLED else ""
-            others += f", {SEVERAL}NAME for a component" if name == "log_q" else ""
-            hint = f", nor {others}" if others else ""
+            others += f" or {SEVERAL}NAME for a component" if name == "log_q" else ""
+            hint = f"Rename one to {name}, {others}" if others else "Pass the name of another as f"
             title = f if name == "f" else name
-            raise ValueError(f"{title}: there is no such column{hint}")
+            raise ValueError(f"{title}: the table has no such column. {hint}")
     draws, called, counts = _draws(
         columns["log_joint"], columns["log_q"], columns["f"], columns.get("component"), log_E2
     )
@@ -214,7 +214,9 @@ def diagnose(
                 evidence=Evidence(against=against, r_eff=share),
             )
     if not estimates:
-        raise ValueError(f"component: nothing can be estimated: {'; '.join(missing.values())}")
+        raise ValueError(
+            f"component: no estimator has draws for its terms: {'; '.join(missing.values())}"
+        )
     return TableDiagnosis(estimates, missing, counts)
 
 
@@ -272,7 +274,7 @@ def _draws(
         log_q = {"q" if names is None else str(names[0]): log_q}
     if names is None:
         if len(log_q) > 1:
-            raise ValueError("component: expected the name of each draw's component, got None")
+            raise ValueError("component: expected the component of each draw, got None")
         names = np.full(n, next(iter(log_q)))
     if names.shape != (n,) or set(names) != set(log_q):
         raise ValueError(
@@ -281,7 +283,7 @@ def _draws(
         )
     if len(log_q) > 1 and not set(log_q) <= set(COMPONENTS):
         raise ValueError(
-            f"log_q: expected components among {', '.join(COMPONENTS)}, got {', '.join(log_q)}"
+            f"log_q: expected names among {', '.join(COMPONENTS)}, got {', '.join(log_q)}"
         )
     # A single component of another name counts as q2.
     slots = {COMPONENTS.index(k if k in COMPONENTS else "q2"): k for k in log_q}

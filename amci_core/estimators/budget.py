@@ -62,14 +62,14 @@ def split_draws(
     if isinstance(chosen, ControlVariates):  # its draws come from the proposals as AMCI's do
         chosen = Tabled(tables.amci())
     if not isinstance(chosen, Tabled) or chosen.common:
-        raise ValueError(
-            f"estimator: expected one that takes any numbers of draws, got {estimator!r}"
-        )
+        raise ValueError(f"estimator: expected amci-cv, amci or a fixed table, got {estimator!r}")
     if moments.log_mean.ndim > 1:
-        raise ValueError(f"moments: expected one case's, got batch {moments.log_mean.shape[:-1]}")
+        raise ValueError(
+            f"moments: expected a single case, got batch shape {moments.log_mean.shape[:-1]}"
+        )
     table = chosen.table_of([j for j in range(3) if j not in absent(moments)])
     used = np.array(tables.needed(table))
-    expected = f"at least {len(used)}, one draw of each proposal"
+    expected = f"at least {len(used)}, one draw per proposal"
     total = check_number("draws", draws, expected, lambda n: len(used) <= n < math.inf)
     spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments)), posinf=0.0)[used]
     spent = spent if spent.sum() > 0 else np.ones(len(used))

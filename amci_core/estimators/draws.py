@@ -115,7 +115,7 @@ class Draws:
             ValueError: there are none.
         """
         if not self.count(j):
-            raise ValueError(f"j: there are no draws from {COMPONENTS[j]}")
+            raise ValueError(f"j: expected a component with draws, got {COMPONENTS[j]}")
         earlier = list(self.counts)[: list(self.counts).index(j)]
         start = sum(self.counts[k] for k in earlier)
         return slice(start, start + self.counts[j])
@@ -259,7 +259,7 @@ def split_evenly(
     own -= int(counts[DEFENSIVE])
     if own < k:
         least = spent + k
-        raise ValueError(f"draws: expected at least {least}, one of each proposal, got {total}")
+        raise ValueError(f"draws: expected at least {least}, one per proposal, got {total}")
     if complement is not None and COMPLEMENT in used:
         used, k = [j for j in used if j != COMPLEMENT], k - 1
         counts[COMPLEMENT] = min(max(round(complement * own), 1), own - k)

@@ -160,7 +160,9 @@ class Tabled(Estimator):
         absent = [j for j in range(3) if j not in present]
         missing = ", ".join(PROPOSALS[j] for j in absent if table[j, ::2].any())
         if missing:
-            raise ValueError(f"estimator: it uses a proposal that is not there: {missing}")
+            raise ValueError(
+                f"estimator: it needs {missing}, which these proposals do not have. Choose another"
+            )
         table[absent] = 0
         return table
 
@@ -172,8 +174,9 @@ class Tabled(Estimator):
         if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
             there = ", ".join(PROPOSALS[j] for j in draws.present)
             raise ValueError(
-                "estimator: f takes both signs, and E1_minus needs shares that sum to one, from "
-                f"the proposals that are there ({there}); they sum to {table[:, 1].sum():g}"
+                "estimator: f - shift takes both signs, so the coefficients of E1_minus for "
+                f"{there} must sum to 1, got {table[:, 1].sum():g}. Use amci-cv, or a shift of at "
+                "most min f"
             )
         if self.choose is None or len(draws.present) < 2:
             return Prepared(table, draws, counts, paired=self.common)
@@ -238,8 +241,8 @@ class TwoSided(Estimator):
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         if not {0, COMPLEMENT} <= {*present}:
             raise ValueError(
-                "estimator: two-sided needs q1_plus and q1_complement, a proposal for M - f where "
-                "f lies in [0, M]; these proposals lack one"
+                "estimator: two-sided needs q1_plus and q1_complement, which these proposals do "
+                "not have. Use amci-cv"
             )
         return (0, COMPLEMENT)
 

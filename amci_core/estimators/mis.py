@@ -178,8 +178,8 @@ def pooled(draws: Draws) -> Pooled:
     absent = [j for j in drawn if j not in draws.log_q or draws.log_q[j].shape[-1] < draws.n]
     if absent and len(drawn) > 1:
         raise ValueError(
-            f"draws: the density of {COMPONENTS[absent[0]]} is not known at all draws. Estimate "
-            "with diagnose=True"
+            f"draws: the density of {COMPONENTS[absent[0]]} is not evaluated at all draws. Pass "
+            "diagnose=True to estimate"
         )
     with np.errstate(invalid="ignore"):
         log_mixture = np.logaddexp.reduce(

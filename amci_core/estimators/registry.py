@@ -55,8 +55,8 @@ def resolve(
         return found
     if check_points(points) == "sobol" and not found.takes_sobol:
         raise ValueError(
-            "points: sobol goes with amci-cv, two-sided and tables of fixed coefficients such as "
-            f"amci, not with {chosen!r}. Take points='independent'"
+            "points: sobol needs amci-cv, two-sided or a fixed table such as amci, got estimator "
+            f"{chosen!r}. Use points='independent'"
         )
     return found if points == found.points else replace(found, points=points)  # type: ignore
 
@@ -92,7 +92,7 @@ def _named(
         return Tabled(tables.reuse(alpha, beta))
     if name == "reuse" or alpha is not None or beta is not None:
         raise ValueError(
-            f"alpha, beta: they go with estimator reuse, which needs both, got {chosen!r} with "
-            f"{alpha!r} and {beta!r}"
+            f"alpha, beta: expected both with estimator reuse, and neither with others, got "
+            f"{chosen!r} with {alpha!r} and {beta!r}"
         )
     return ESTIMATORS[name]

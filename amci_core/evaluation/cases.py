@@ -179,7 +179,10 @@ class Sweep:
         self.device = device_named(device, points=runs * int(self.draws.max()))
         if self.device != CPU and proposals.to(self.device) is None:
             if device != AUTO:
-                raise ValueError(f"device: expected cpu for {proposals.variant}, got {device!r}")
+                raise ValueError(
+                    f"device: expected cpu, since {proposals.variant} proposals are no networks, "
+                    f"got {device!r}"
+                )
             self.device = CPU
         self.estimators = chosen_estimators(estimators, problem, proposals, points)
         self.drawn = {name: each for name, each in self.estimators.items() if each is not None}
@@ -188,7 +191,10 @@ class Sweep:
             if y.ndim == 1:
                 y, theta = y[None], None if theta is None else theta[None]
             if y.ndim != 2:
-                raise ValueError(f"cases: expected one axis, got batch {tuple(y.shape[:-1])}")
+                raise ValueError(
+                    f"cases: expected y and theta of shape (cases, D), got batch shape "
+                    f"{tuple(y.shape[:-1])}"
+                )
         else:
             check_count("cases", cases, low=1, high=1_000_000)
             y, theta = problem.check(*problem.cases(cases, seed=seed))

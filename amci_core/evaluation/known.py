@@ -12,7 +12,7 @@ import numpy as np
 
 from amci_core.estimators.draws import Array
 from amci_core.io import read_json
-from amci_core.models.base import Problem, check_problem
+from amci_core.models import Problem, check_problem
 from amci_core.tabular import read_columns
 
 VALUE, ERROR = "value", "error"
@@ -35,7 +35,7 @@ class KnownCases:
     standard_error: Array
 
 
-def read_cases(file: str | Path, problem: Problem) -> KnownCases:
+def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
     """Reads cases and their values of mu from a table or a JSON file.
 
     A CSV or Parquet file has the columns `y` and `theta` (`y1`, `y2`, ... in several dimensions),
@@ -45,7 +45,7 @@ def read_cases(file: str | Path, problem: Problem) -> KnownCases:
 
     Arguments:
         file: The file, whose name ends with .csv, .parquet or .json.
-        problem: The problem, whose y and theta are looked for.
+        problem: The problem whose cases these are, or the name of a shipped one.
 
     Returns:
         `KnownCases`: y (n, D_y), theta (n, D_theta), `value` and `standard_error` (n,).
@@ -89,5 +89,5 @@ def _json(path: Path) -> dict[str, Any]:
     if isinstance(content, list) and content:
         return {name: [each.get(name) for each in content] for name in content[0]}
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected an object of columns, or a list of cases")
+        raise ValueError(f"{path}: expected a JSON object of columns, or a list of cases")
     return content

@@ -316,14 +316,22 @@ def stream_reuse_errors(
     y, theta = problem.check(y, theta)
     if y.ndim > 1:
         raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
-    if not problem.nonnegative or proposals.q2 is None:
-        raise ValueError(f"problem: sample reuse needs f >= 0 and a q2, {problem.name} lacks them")
+    if not problem.nonnegative:
+        raise ValueError(
+            f"problem: {problem.name} takes both signs; sample reuse needs f >= 0. "
+            "Use error_curves"
+        )
+    if proposals.q2 is None:
+        raise ValueError(
+            f"proposals: sample reuse needs a q2, and those for {problem.name} have none, since "
+            "E2 is known. Use error_curves"
+        )
     check_count("draws", draws, low=1, high=MAX_POINTS)
     check_count("runs", runs, low=1, high=MAX_POINTS)
     check_count("draws times runs", draws * runs, low=1, high=MAX_POINTS)
     share = check_number("share", share, "a number between 0 and 1", allowed=lambda v: 0 < v < 1)
     if common and share != 0.5:
-        raise ValueError(f"share: common random numbers need 0.5, got {share!r}")
+        raise ValueError(f"share: expected 0.5 with common random numbers, got {share!r}")
     check_seed(seed)
     grid = _finite("alphas", alphas), _finite("betas", betas)
     sampler = Sampler(problem, proposals, y, theta)
@@ -415,5 +423,5 @@ def _shares(table: Array) -> tuple[float, float]:
 def _finite(name: str, values: Sequence[float]) -> Array:
     checked = np.asarray(values, dtype=np.float64)
     if checked.ndim != 1 or not len(checked) or not np.isfinite(checked).all():
-        raise ValueError(f"{name}: expected finite numbers in one row, got {values!r}")
+        raise ValueError(f"{name}: expected a sequence of finite numbers, got {values!r}")
     return checked

@@ -177,7 +177,7 @@ class Runs:
         most = max(self._least.values())
         if draws[-1] < most:
             raise ValueError(
-                f"draws: expected at least {most} draws, one of each proposal, got {draws[-1]}"
+                f"draws: expected at least {most} draws, one per proposal, got {draws[-1]}"
             )
         reserved: dict[bool, list[Any]] = {}
         for name, each in estimators.items():
@@ -347,7 +347,7 @@ def chosen_estimators(
     named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
     texts = {name: each for name, each in named.items() if isinstance(each, str)}
     if not named or not all(text.partition(":")[0] in known for text in texts.values()):
-        raise ValueError(f"estimators: expected some of {', '.join(known)}, got {wanted!r}")
+        raise ValueError(f"estimators: expected names among {', '.join(known)}, got {wanted!r}")
     found = {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
     if points is None:
         return found

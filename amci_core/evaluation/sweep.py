@@ -120,7 +120,7 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise ValueError(f"out: another sweep is writing {path}") from None
+        raise ValueError(f"out: another sweep is writing {path}. Choose another file") from None
     try:
         yield SweepFile(path, json.loads(json.dumps(settings)))
     finally:
@@ -191,7 +191,9 @@ class SweepFile:
                 f"{name} {str(known.get(name))[:60]}, here {str(self._settings.get(name))[:60]}"
                 for name in differ[:3]
             )
-            raise ValueError(f"out: {self._path} belongs to another sweep: {pairs}")
+            raise ValueError(
+                f"out: {self._path} belongs to another sweep ({pairs}). Choose another file"
+            )
 
 
 def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class ConditionalDensity(ABC):
             u: The uniform points.
             generator: Draws what they cannot make, such as a component of a mixture.
         """
-        raise NotImplementedError(f"{type(self).__name__} transports no uniform points")
+        raise NotImplementedError(f"{type(self).__name__} cannot transform uniform points")
 
     @abstractmethod
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:

@@ -126,14 +126,16 @@ class ExternalDensity(ConditionalDensity):
             apart = log_q.shape == (*expected, self.proposal.dim)
             raise ValueError(
                 f"{name}: expected log_prob of shape {tuple(expected)}, got {tuple(log_q.shape)}"
-                + ("; join the coordinates with torch.distributions.Independent" if apart else "")
+                + (". Join the coordinates with torch.distributions.Independent" if apart else "")
             )
         log_q = log_q.detach().to(x.dtype)
         if there is not None:
             log_q = log_q.masked_fill(~there.reshape(log_q.shape), -torch.inf)
         if log_q.isnan().any():
             at = points.reshape(*expected, -1)[log_q.isnan()][0].tolist()
-            raise ValueError(f"{name}: log_prob is NaN at x = {at}")
+            raise ValueError(
+                f"{name}: log_prob is NaN at x = {at}. Return -inf outside the support"
+            )
         return log_q.movedim(0, -1)
 
     def _laid_out(self, x: Tensor) -> Tensor:
@@ -150,8 +152,8 @@ class ExternalDensity(ConditionalDensity):
         has_axis = points.shape == expected
         if not has_axis and (proposal.dim > 1 or points.shape != expected[:-1]):
             raise ValueError(
-                f"{proposal.name}: expected sample(({n},)) of shape {expected}, the batch of y "
-                f"and theta in the middle, got {tuple(points.shape)}"
+                f"{proposal.name}: expected sample(({n},)) of shape {expected}, draws first, then "
+                f"the batch of y and theta, got {tuple(points.shape)}"
             )
         points = points if has_axis else points[..., None]
         return points.detach().double().movedim(0, -2), has_axis
@@ -188,8 +190,8 @@ def maker_of(name: str, given: Any, y: Tensor, theta: Tensor | None) -> Maker:
                 return _reading(name, given, given, y, theta)
     got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
     raise ValueError(
-        f"{name}: expected a distribution, or a function of y and theta that gives one, such as "
-        f"lambda y, theta: flow(y); got {got}"
+        f"{name}: expected a distribution, or a function of y and theta that returns one, such as "
+        f"lambda y, theta: flow(y), got {got}"
     )
 
 
@@ -209,9 +211,9 @@ def _reading(
             tried.append(str(error).partition("\n")[0])
     numbers = len(y) + (0 if theta is None else len(theta))
     raise ValueError(
-        f"{name}: expected a flow whose context is y and theta side by side, {numbers} numbers, "
-        f"or y alone, {len(y)}; for another one give a function of y and theta, such as "
-        f"lambda y, theta: flow(y). What came says: {tried[0]}"
+        f"{name}: expected a flow with context (y, theta), {numbers} numbers, or y, {len(y)}; it "
+        f"raised {tried[0]!r}. For another context pass a function, such as "
+        "lambda y, theta: flow(y)"
     )
 
 
@@ -328,7 +330,7 @@ def _named(name: str) -> Iterator[None]:
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
         if "dtype" in reason or "scalar type" in reason:
-            reason += "; for weights in float32 give dtype=torch.float32, or make them double"
+            reason += ". For float32 weights pass dtype=torch.float32, or call .double()"
         raise ValueError(f"{name}: {reason}") from error
 
 

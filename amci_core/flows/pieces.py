@@ -51,7 +51,7 @@ class ComplementGaussian(Trainable):
     def __init__(self, problem: Problem, **network: Any) -> None:
         super().__init__()
         if not isinstance(problem, Complement):
-            raise ValueError(f"problem: expected the complement of one, got {problem.name}")
+            raise ValueError(f"problem: expected a complement, M - f, got {problem.name}")
         self.original, dim = problem.original, problem.x.dim
         affine: Any = {"hidden": (), "activation": "silu", "reads_theta": False}
         self.mean = Conditioner(problem, out=dim, **affine)

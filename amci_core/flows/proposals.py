@@ -16,8 +16,7 @@ from amci_core.estimators.draws import COMPONENTS, PROPOSALS
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
-from amci_core.models import Problem
-from amci_core.models.base import check_problem
+from amci_core.models import Problem, check_problem
 
 Key = TypeVar("Key", bound=Hashable)
 # The variant that draws from the problem's defensive density, before anything is trained for it.
@@ -70,7 +69,7 @@ class Proposals:
     @classmethod
     def from_distributions(
         cls,
-        problem: Problem,
+        problem: Problem | str,
         *,
         q1_plus: Any,
         q2: Any = None,
@@ -133,14 +132,18 @@ class Proposals:
             >>> bool(abs(e.value / tail.truth(1.0, 3.0) - 1) < 0.1), str(e.verdict.level)
             (True, 'reliable')
         """
-        check_problem(problem)
+        problem = check_problem(problem)
         if problem.nonnegative and q1_minus is not None:
-            raise ValueError(f"q1_minus: expected None, since f >= 0 for {problem.name}")
+            raise ValueError(f"q1_minus: {problem.name} has f >= 0. Leave q1_minus out")
         if q2 is None and not _knows_evidence(problem):
-            raise ValueError(f"q2: expected a function, since {problem.name} does not know E2")
+            raise ValueError(
+                f"q2: expected a distribution, got None. {problem.name} has no known evidence E2: "
+                "pass a proposal for it, such as its prior"
+            )
         if q1_complement is not None and problem.f_max is None:
             raise ValueError(
-                f"q1_complement: expected None, since f of {problem.name} lies in no [0, M]"
+                f"q1_complement: f of {problem.name} has no known range [0, M]. Leave "
+                "q1_complement out, or declare nonnegative = True and f_range"
             )
         y, theta = problem.check(*problem.typical_case())
         parts: Any = dict.fromkeys(NAMES)
@@ -186,7 +189,8 @@ class Proposals:
             >>> Proposals.from_defensive(amci.problem("gain-loss")).present
             (0, 1, 2)
         """
-        negated = None if check_problem(problem).nonnegative else problem.with_negated_f()
+        problem = check_problem(problem)
+        negated = None if problem.nonnegative else problem.with_negated_f()
         return cls(
             problem.name,
             DEFENSIVE,
@@ -257,19 +261,22 @@ class HistoryEntry:
     proposals: Proposals
 
 
-def check_proposals(problem: Any, proposals: Any) -> None:
-    """Checks a problem and the proposals that are to draw for it.
+def check_proposals(problem: Problem, proposals: Any) -> None:
+    """Checks the proposals that are to draw for a problem.
 
     Raises:
-        ValueError: the problem is none, the proposals are none, or they were made for another.
+        ValueError: they are no proposals, or were made for another problem.
     """
-    name = check_problem(problem).name
     if not isinstance(proposals, Proposals):
         raise ValueError(
-            f"proposals: expected proposals of load_proposals or learn, got {proposals!r:.60}"
+            "proposals: expected Proposals, of learn or load_proposals, or the name of a variant, "
+            f"got {proposals!r:.60}. Pass y and theta by name"
         )
-    if proposals.problem != name:
-        raise ValueError(f"proposals: expected ones for {name}, got ones for {proposals.problem}")
+    if proposals.problem != problem.name:
+        raise ValueError(
+            f"proposals: expected proposals for {problem.name}, got proposals for "
+            f"{proposals.problem}. Load or train proposals for {problem.name}"
+        )
 
 
 def draw_all(
@@ -325,7 +332,7 @@ def draw_all(
             log_q[k].update(zip(missing, parts, strict=True))
         if any(bool(part.isnan().any()) for part in log_q[k].values()):
             name = COMPONENTS[k] if isinstance(k, int) else k
-            raise ValueError(f"{name}: its log density is NaN; its weights or networks are")
+            raise ValueError(f"{name}: its log density is NaN. Train or load it anew")
     return x, {k: {j: log_q[k][j] for j in x} for k in densities}
 
 

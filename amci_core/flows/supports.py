@@ -380,7 +380,10 @@ def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
         return torch.as_tensor(support.lower_bound), 1
     if isinstance(support, BELOW):
         return torch.as_tensor(support.upper_bound), -1
-    raise ValueError(f"problem: the support of f_plus is no half-line, but {support}")
+    raise ValueError(
+        f"problem: this family needs an f_plus on one side of a bound, got {support}. "
+        "Choose another family"
+    )
 
 
 def bounds(

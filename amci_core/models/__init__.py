@@ -7,6 +7,7 @@ __all__ = [
     "LineProblem",
     "Problem",
     "Variable",
+    "check_problem",
     "load_problem",
     "model",
     "problem",
@@ -68,6 +69,20 @@ def problem(name: str) -> Problem:
     if not isinstance(name, str) or name not in _PROBLEMS:
         raise ValueError(f"problem: expected one of {', '.join(_PROBLEMS)}, got {name!r}")
     return _built(name)
+
+
+def check_problem(value: Problem | str) -> Problem:
+    """The problem that an argument names, or is.
+
+    Raises:
+        ValueError: no shipped problem has that name, or it is neither a problem nor a name.
+    """
+    if isinstance(value, Problem):
+        return value
+    if isinstance(value, str):
+        return problem(value)
+    hint = f". Call the class: {value.__name__}()" if isinstance(value, type) else ""
+    raise ValueError(f"problem: expected a Problem or the name of one, got {value!r:.60}{hint}")
 
 
 _built = cache(lambda name: _PROBLEMS[name]())

@@ -10,7 +10,6 @@ __all__ = [
     "OptimalProposals",
     "Problem",
     "Variable",
-    "check_problem",
     "raised",
     "violations",
 ]
@@ -53,7 +52,7 @@ SAMPLERS = (
 # Functions of x, their first argument.
 DENSITIES = ("log_prior", "log_likelihood", "f")
 # How an f that takes both signs is mended.
-BOTH_SIGNS = "declare nonnegative = False, for an own f with_target(..., nonnegative=False)"
+BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegative=False))"
 # torch's global generators belong to the process, not to a thread.
 GLOBAL = RLock()
 
@@ -126,6 +125,13 @@ class Variable:
         """The lower and the upper end of the typical range of each coordinate, (2, D)."""
         return self._of_all(self.typical_range)
 
+    @property
+    def allowed(self) -> str:
+        """The values that the variable takes, for a message."""
+        kind = f"an array of shape (..., {self.dim})"
+        kind = f"a number or {kind}" if self.dim == 1 else kind
+        return f"{kind} within {written(self.ends)}"
+
     def _of_all(self, ends: tuple[Ends, Ends]) -> Array:
         return np.stack([np.broadcast_to(np.asarray(e, np.float64), self.dim) for e in ends])
 
@@ -177,12 +183,8 @@ class Variable:
             ValueError: `value` is no number, is not finite, lies outside the range, or its last
                 axis is not D.
         """
-        kind = f"an array of shape (..., {self.dim})"
-        kind = f"a number or {kind}" if self.dim == 1 else kind
-        expected = f"{self.name}: expected {kind} within {written(self.ends)}, got"
+        expected = f"{self.name}: expected {self.allowed}, got"
         try:
-            if value is None:
-                raise TypeError
             if not isinstance(value, Tensor):
                 # torch takes no reversed arrays, and warns of read-only ones.
                 value = torch.as_tensor(np.array(value, np.float64, order="C"))
@@ -194,7 +196,7 @@ class Variable:
         if (tensor.ndim > 1 and tensor.shape[-1] != self.dim) or tensor.numel() == 0:
             raise ValueError(f"{expected} shape {tuple(tensor.shape)}")
         if tensor.ndim == 0 or tensor.shape[-1] != self.dim:
-            hint = "; for several cases give shape (cases, 1), such as [[1.0], [2.0]]"
+            hint = ". For several cases pass shape (cases, 1), such as [[1.0], [2.0]]"
             wanted = f"{self.dim} numbers" if self.dim > 1 else "1 number"
             raise ValueError(
                 f"{self.name}: expected {wanted}, got {tensor.numel()}{hint * (self.dim == 1)}"
@@ -374,13 +376,17 @@ class Problem(ABC):
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(y | x) in nats; x and y broadcast: (*, D), result: (*). Zero without y."""
         if self.y is not None:
-            raise ValueError(f"log_likelihood: define it, {self.name} has y")
+            raise ValueError(
+                f"log_likelihood: {self.name} has y, but no log_likelihood. Define it"
+            )
         return torch.zeros_like(x[..., 0])
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """One draw from p(y | x) for every x: (*, D)."""
         if self.y is not None:
-            raise ValueError(f"sample_likelihood: define it, {self.name} has y")
+            raise ValueError(
+                f"sample_likelihood: {self.name} has y, but no sample_likelihood. Define it"
+            )
         return x[..., :0]
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
@@ -388,7 +394,7 @@ class Problem(ABC):
         if self.theta is None:
             return None
         if not np.isfinite(self.theta.ends).all():
-            raise ValueError("sample_theta: define it, the range of theta has no end")
+            raise ValueError("sample_theta: theta has an infinite range. Define sample_theta")
         return self.theta.uniform(n, generator)
 
     @property
@@ -500,8 +506,8 @@ class Problem(ABC):
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         """log|mu(y, theta)| in nats and the sign of mu, exact; (*) each."""
         raise ValueError(
-            f"truth: {self.name} does not know it; define _log_truth, or give reference values "
-            "where there is an argument truth"
+            f"truth: {self.name} has no known mu. Define _log_truth, or pass reference values as "
+            "truth"
         )
 
     def _truth_error(self, y: Tensor, theta: Tensor | None) -> Array:
@@ -516,27 +522,27 @@ class Problem(ABC):
         """log(E1_plus / E2) and, if f takes both signs, log(E1_minus / E2), in nats, (*)."""
         if not self.nonnegative:
             raise ValueError(
-                f"log_terms: {self.name} does not know E1_plus and E1_minus; define _log_parts"
+                f"log_terms: {self.name} has no known E1_plus and E1_minus. Define _log_parts"
             )
         return (self._log_truth(y, theta)[0],)
 
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         """log E|f(x; theta) - mu| under p(x | y) in nats, for `snis_bound`; result: (*)."""
         raise ValueError(
-            f"mean_absolute_deviation: {self.name} does not know it; define "
-            "_log_mean_absolute_deviation, or ask for no bound"
+            f"mean_absolute_deviation: {self.name} has no known value. Define "
+            "_log_mean_absolute_deviation, or leave the bound out"
         )
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
-        raise ValueError(f"mismatch: {self.name} does not know it; define _mismatch")
+        raise ValueError(f"mismatch: {self.name} has no known mismatch. Define _mismatch")
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
 
         The mismatch grows along the path. It may start from the point given.
         """
-        raise ValueError(f"mismatch: {self.name} has no path along which it grows; define _path")
+        raise ValueError(f"mismatch: {self.name} has no path of growing mismatch. Define _path")
 
     # What a user asks for.
 
@@ -548,15 +554,23 @@ class Problem(ABC):
                 or a method of the problem returns what does not fit, at its first use.
         """
         _validate(self)
+        for variable, value in ((self.y, y), (self.theta, theta)):
+            if variable is not None and value is None:
+                raise ValueError(
+                    f"{variable.name}: {self.name} needs it ({variable.meaning}). Pass "
+                    f"{variable.allowed}"
+                )
         if self.y is not None:
             y = self.y.check(y)
         elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
             y = torch.zeros(0, dtype=torch.float64) if y is None else y.double()
         else:
-            raise ValueError(f"y: {self.name} has none, got {y!r}")
+            raise ValueError(f"y: {self.name} has no y, got {y!r}. Leave y out")
         if self.theta is None:
             if theta is not None:
-                raise ValueError(f"theta: {self.name} has none, got {theta!r}")
+                raise ValueError(
+                    f"theta: {self.name} has no theta, got {theta!r}. Leave theta out"
+                )
             return y, None
         theta = self.theta.check(theta)
         try:
@@ -564,7 +578,7 @@ class Problem(ABC):
         except ValueError:
             raise ValueError(
                 f"y and theta: their batch shapes {tuple(y.shape[:-1])} and "
-                f"{tuple(theta.shape[:-1])} do not broadcast"
+                f"{tuple(theta.shape[:-1])} do not broadcast. Pass as many of each, or one"
             ) from None
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
@@ -607,7 +621,7 @@ class Problem(ABC):
         if log_E2 is None:
             log_E2 = self._log_evidence(y)
         if log_E2 is None:
-            raise ValueError(f"log_terms: E2 is not known exactly for {self.name}")
+            raise ValueError(f"log_terms: {self.name} has no known E2. Define _log_evidence")
         parts = [part + log_E2 for part in self._log_parts(y, theta)]
         return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
@@ -672,15 +686,15 @@ class Problem(ABC):
             at = {"y": y.tolist(), "theta": None if theta is None else theta.tolist()}
             place = ", ".join(f"{name} = {value}" for name, value in at.items() if value)
             raise ValueError(
-                f"mismatch: there is none at {place}, a point of its path where f is zero; define "
-                "_path, or narrow typical_range"
+                f"mismatch: undefined at {place}, where f is zero on its path. Define _path, or "
+                "narrow typical_range"
             )
         return level
 
     def _single(self, y: Any, theta: Any) -> tuple[Tensor, Tensor | None]:
         y, theta = self.check(y, theta)
         if y.ndim > 1:
-            raise ValueError(f"y: expected a single one, got batch {tuple(y.shape[:-1])}")
+            raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
         return y, theta
 
     def log_joint(self, x: Tensor, y: Tensor) -> Tensor:
@@ -748,8 +762,8 @@ class Problem(ABC):
         """
         if self.nonnegative:
             raise ValueError(
-                f"with_negated_f: {self.name} declares nonnegative = True, so that f_minus is "
-                "zero; where f takes both signs, declare False and define it"
+                f"with_negated_f: {self.name} declares nonnegative = True, so f_minus is zero. If "
+                "f takes both signs, declare False"
             )
         return _Negated(self)
 
@@ -823,8 +837,8 @@ class Complement(DerivedProblem):
     def __init__(self, original: Problem) -> None:
         if original.f_max is None:
             raise ValueError(
-                f"complement: {original.name} declares no f between 0 and a bound; where it has "
-                "one, declare nonnegative = True and f_range"
+                f"complement: f of {original.name} has no known range [0, M]. Declare nonnegative "
+                "= True and f_range"
             )
         super().__init__(original)
         self.bound = original.f_max
@@ -888,19 +902,6 @@ class _Negated(DerivedProblem):
     @property
     def knows_bound(self) -> bool:
         return self.original.knows_bound
-
-
-def check_problem(value: Any) -> Problem:
-    """Returns a problem, or says what came in its place.
-
-    Raises:
-        ValueError: it is not one, but a name, a class, None or something else.
-    """
-    if isinstance(value, Problem):
-        return value
-    hint = "; call the class" if isinstance(value, type) else ""
-    hint = "; amci_core.problem gives the one of a name" if isinstance(value, str) else hint
-    raise ValueError(f"problem: expected an amci_core.models.Problem, got {value!r:.60}{hint}")
 
 
 # The contract of a problem's methods, tried at the first use.
@@ -988,7 +989,7 @@ def violations(
     f = called("f", shape, exact, x, wide)
     if f is not None and problem.nonnegative and (f < 0).any():
         text = (
-            f"expected values >= 0, since nonnegative is True, got {float(f.min()):g}; mend f or "
+            f"expected values >= 0, since nonnegative is True, got {float(f.min()):g}. "
             f"{BOTH_SIGNS}"
         )
         found.append(Violation("f", text))

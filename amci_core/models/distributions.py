@@ -184,8 +184,8 @@ class _Model(Problem):
         prior = self._law("prior", torch.device("cpu"))
         if any(prior.whole):
             raise ValueError(
-                f"prior: expected a density over x, got {given['prior']}, whose x is discrete; "
-                "proposals need a density, so sum over x instead"
+                f"prior: expected a density over x, got {given['prior']}, whose x is discrete. "
+                "Sum over x instead"
             )
         self.x = prior.variable("x", "what is unknown")
         x = self.sample_prior(DRAWS, generator)
@@ -200,7 +200,7 @@ class _Model(Problem):
         if given["likelihood"] is not None:
             if not callable(given["likelihood"]):
                 raise ValueError(
-                    "likelihood: expected a function of x that gives the distribution of y, got "
+                    "likelihood: expected a function of x that returns the distribution of y, got "
                     f"{type(given['likelihood']).__name__}"
                 )
             with _named("likelihood"):
@@ -226,16 +226,16 @@ class _Model(Problem):
             theta = drawn[:, None]
         shapes = f"x of shape {tuple(self._user('prior', x).shape)}"
         if theta is None:
-            shapes += " alone, since theta= is not given"
+            shapes += " alone; pass theta= if f needs it"
         else:
             shapes += f" and theta of shape {tuple(self._user('theta', theta).shape)}"
-        with _named("f", f"; it was called with {shapes}, all points at a time"):
+        with _named("f", f". It was called with {shapes}, all points at a time"):
             value = self._values(x, theta)
         came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         if came not in (TRIED, (TRIED[0], 1)):
             raise ValueError(
                 f"f: expected a tensor of shape {TRIED} at x of shape "
-                f"{tuple(self._user('prior', x).shape)}, a number for each point, got {came}"
+                f"{tuple(self._user('prior', x).shape)}, one number per point, got {came}"
             )
         condition = (
             self._target.f_range == (0.0, 1.0)
@@ -414,8 +414,8 @@ class _Law:
         ends = _ends(part)
         if ends is None and not _support(part).is_discrete:
             raise ValueError(
-                f"{self.name}: expected coordinates with an interval each, got {part}; of a "
-                "simplex take all coordinates but the last"
+                f"{self.name}: expected coordinates with an interval each, got {part}. For a "
+                "simplex use all coordinates but the last"
             )
         found = []
         for end, beyond in zip(ends or torch.tensor(LINE), LINE, strict=True):
@@ -543,7 +543,7 @@ def _check_own_draws(name: str, log_density: Tensor) -> None:
     lost = float((log_density == -math.inf).double().mean())
     if lost > 0.01:
         raise ValueError(
-            f"{name}: expected a finite log density at its own draws, it is -inf or no number at "
+            f"{name}: expected a finite log density at its own draws, got -inf or NaN at "
             f"{lost:.1%} of {DRAWS:,}"
         )
 
@@ -557,7 +557,7 @@ def _named(argument: str, hint: str = "") -> Iterator[None]:
         if str(error).startswith(f"{argument}: "):
             raise
         if "dtype" in str(error):
-            hint = "; x, y and theta come in float64, make your tensors so"
+            hint = ". x, y and theta are float64: make your tensors float64 too"
         raise ValueError(f"{argument}: {raised(error)}{hint}") from error
 
 
@@ -592,8 +592,8 @@ def nonnegative_at_draws(problem: Problem, f: Target) -> bool:
         at = int(bad.nonzero()[0])
         place = ", ".join(f"{v:.3g}" for v in x[at].tolist())
         raise ValueError(
-            f"f: expected finite numbers where the prior is, it is {float(value[at]):g} at "
-            f"x = ({place}), as at {float(bad.double().mean()):.1%} of the prior's draws"
+            f"f: expected finite numbers at draws of the prior, got {float(value[at]):g} at "
+            f"x = ({place}) and at {float(bad.double().mean()):.1%} of the draws"
         )
     return not ((value < 0).any() or _negative_in_tails(problem, f))
 

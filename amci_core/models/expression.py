@@ -67,10 +67,13 @@ OF_ONE: Torch = {
     "any": lambda v: v.any(-1, keepdim=True),
 }
 OF_SEVERAL: Torch = {"min": torch.minimum, "max": torch.maximum}
+COMPARE = "Write a comparison with < or >, such as x1 > theta"
 HINTS = {
-    ast.BitXor: "write ** for a power, not ^",
-    ast.Eq: "== holds at no draw of a density; compare with < or >",
-    ast.NotEq: "!= holds at all draws of a density; compare with < or >",
+    ast.BitXor: "unexpected '^'. Write a power with **",
+    ast.BitAnd: "unexpected '&'. Join conditions with and",
+    ast.BitOr: "unexpected '|'. Join conditions with or",
+    ast.Eq: f"x has a density, so == holds with probability 0. {COMPARE}",
+    ast.NotEq: f"x has a density, so != holds with probability 1. {COMPARE}",
 }
 
 
@@ -110,7 +113,7 @@ class Expression:
         ...     Expression("x1 + y", dim=1, theta_dim=1)
         ... except ExpressionError as error:
         ...     print(error)
-        f, column 6: f depends on x and theta, not on y
+        f, column 6: f does not depend on y. Use x, x1, theta, theta1
     """
 
     text: str
@@ -122,8 +125,8 @@ class Expression:
         if width > 1:
             raise self._error(
                 self._tree,
-                f"f has {width} coordinates here; take one (x1), or join them by sum, min, max, "
-                "mean, norm, all or any",
+                f"expected one number, got {width} coordinates. Choose one, such as x1, or reduce "
+                "them with sum, min, max, mean, norm, all or any",
             )
 
     def __call__(self, x: Tensor, theta: Tensor | None) -> Tensor:
@@ -144,7 +147,8 @@ class Expression:
     @cached_property
     def _tree(self) -> ast.expr:
         if len(self.text) > LONGEST:
-            raise ExpressionError(f"expected at most {LONGEST} characters", LONGEST + 1)
+            why = f"expected at most {LONGEST} characters, got {len(self.text)}. Shorten it"
+            raise ExpressionError(why, LONGEST + 1)
         text = self.text.translate(TYPED)
         start = len(text) - len(text.lstrip(" "))
         try:
@@ -155,10 +159,14 @@ class Expression:
             # A text that breaks off has its mistake at place 0.
             end = len(text) + 1
             column = min(start + (error.offset or end), end)
-            why = f"expected an expression, such as x1 > theta: {error.msg}"
-            raise ExpressionError(why, column) from None
+            why = error.msg
+            if why.startswith("invalid syntax"):
+                assigned = re.compile("(?<![<>=!])=(?!=)").search(text)
+                column = column if assigned is None else assigned.start() + 1
+                why = f"unexpected {text[column - 1]!r}" if column < end else "it ends too early"
+            raise ExpressionError(f"{why}. {COMPARE}", column) from None
         except (ValueError, MemoryError, RecursionError):
-            raise ExpressionError("expected an expression, such as x1 > theta", 1) from None
+            raise ExpressionError(f"it cannot be read. {COMPARE}", 1) from None
 
     def _error(self, node: ast.expr, why: str) -> ExpressionError:
         text = self.text.translate(TYPED)
@@ -169,7 +177,7 @@ class Expression:
     def _value(self, node: ast.expr, x: Tensor, theta: Tensor | None, depth: int = 0) -> Tensor:
         """The value of a node, (*, width): Boolean for conditions, else of the type of x."""
         if depth > DEEPEST:
-            raise self._error(node, f"more than {DEEPEST} operations lie within one another here")
+            raise self._error(node, f"nested deeper than {DEEPEST} operations. Simplify it")
 
         def value(part: ast.expr) -> Tensor:
             return self._value(part, x, theta, depth + 1)
@@ -187,14 +195,16 @@ class Expression:
             widths = sorted({each.shape[-1] for each in values} - {1})
             if len(widths) > 1:
                 raise self._error(
-                    node, f"{widths[0]} and {widths[1]} coordinates do not go together"
+                    node,
+                    f"{widths[0]} and {widths[1]} coordinates cannot be combined. Choose some, "
+                    "such as x1",
                 )
             return values
 
         match node:
             case ast.Constant(value=int() | float() as literal) if not isinstance(literal, bool):
                 if not abs(literal) <= LARGEST_NUMBER:
-                    raise self._error(node, f"expected a number of at most {LARGEST_NUMBER:g}")
+                    raise self._error(node, f"expected a number up to {LARGEST_NUMBER:g}")
                 # 0 and 1 are conditions as well.
                 kind = torch.bool if literal in (0, 1) else x.dtype
                 return torch.full_like(x[..., :1], literal, dtype=kind)
@@ -242,26 +252,27 @@ class Expression:
                 raise self._error(node, f"{name} takes {count}")
             case ast.Call():
                 functions = ", ".join((*OF_ONE, "where(c, a, b)"))
-                raise self._error(node, f"there is no such function; there are {functions}")
+                raise self._error(node, f"unknown function. Use {functions}")
         kinds = [getattr(node, "op", None), *getattr(node, "ops", [])]
         hint = next((HINTS[type(each)] for each in kinds if type(each) in HINTS), None)
         raise self._error(
-            node, hint or "only numbers, x, theta, operations and functions are allowed"
+            node, hint or "not allowed here. Use numbers, x, theta, operators and functions"
         )
 
     def _variable(self, node: ast.expr, name: str, x: Tensor, theta: Tensor | None) -> Tensor:
         found = re.fullmatch(r"(x|theta|θ)(\d{0,3})", name, re.ASCII)
         if found is None:
-            there = "depends on x and theta, not on y" if re.fullmatch(r"y\d*", name) else ""
-            why = f"there is no {name[:20]}, only {self._variables()}"
-            raise self._error(node, f"f {there}" if there else why)
+            why = (
+                "f does not depend on y" if name.rstrip("0123456789") == "y" else f"unknown {name}"
+            )
+            raise self._error(node, f"{why:.30}. Use {self._variables()}")
         value = x if found[1] == "x" else theta
         size = self.dim if found[1] == "x" else self.theta_dim
         if value is None or size == 0:
-            raise self._error(node, "this problem has no theta")
+            raise self._error(node, f"this problem has no theta. Use {self._variables()}")
         place = int(found[2] or 0)
         if found[2] and not 1 <= place <= size:
-            raise self._error(node, f"there are only {self._variables()}")
+            raise self._error(node, f"there is no {name}. Use {self._variables()}")
         return (value[..., place - 1 : place] if found[2] else value).to(x.dtype)
 
     def _variables(self) -> str:

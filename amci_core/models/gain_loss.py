@@ -78,8 +78,8 @@ class GainLoss(GaussianModel):
         price = theta + shift
         if (price < LOW).any() or (price > HIGH).any():
             raise ValueError(
-                f"shift: theta + shift must stay within [{LOW:g}, {HIGH:g}], where there are "
-                f"proposals; got shift {shift:g}"
+                f"shift: expected theta + shift within [{LOW:g}, {HIGH:g}], the proposals' range, "
+                f"got {shift:g}"
             )
         return price
 

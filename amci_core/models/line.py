@@ -82,7 +82,9 @@ class LineProblem(Problem):
 
     def check(self, y: Any = None, theta: Any = None) -> tuple[Tensor, Tensor | None]:
         if self.x.dim != 1:
-            raise ValueError(f"x: expected one dimension for a LineProblem, got {self.x.dim}")
+            raise ValueError(
+                f"x: expected one dimension for a LineProblem, got {self.x.dim}. Use Problem"
+            )
         return super().check(y, theta)
 
     def sample_defensive(
@@ -187,11 +189,11 @@ class LineProblem(Problem):
         # Along theta where there is one, else along y.
         moved = self.theta or self.y
         if moved is None:
-            raise ValueError(f"mismatch: {self.name} has neither y nor theta to move")
+            raise ValueError(f"mismatch: {self.name} has neither y nor theta to vary")
         low, high = moved.typical
         if not np.isfinite(moved.typical).all():
             raise ValueError(
-                f"mismatch: the range of {moved.name} has no end, {written(moved.typical)}; give "
+                f"mismatch: {moved.name} has an infinite range, {written(moved.typical)}. Declare "
                 "its typical_range, or define _path"
             )
         there = y if theta is None else theta
@@ -254,9 +256,8 @@ class LineProblem(Problem):
             nowhere = (f(x, split.rows) == level).all(-1)
             if nowhere.any() and not ends and terms != [DEVIATION]:
                 raise ValueError(
-                    f"f: expected a value other than zero at one of {x.shape[-1]:,} points, got "
-                    f"zeros at {case(int(nowhere.int().argmax()))}; say in support_plus where f "
-                    "lies"
+                    f"f: zero at all {x.shape[-1]:,} points at "
+                    f"{case(int(nowhere.int().argmax()))}. Declare in support_plus where f > 0"
                 )
             split.add_crossings(x, lambda x: (f(x, split.rows) - level).sign())
         # One integral a row: all cases of the first term, then of the others.
@@ -287,8 +288,8 @@ class LineProblem(Problem):
             within = x[bad & (x >= self.bounds[0]) & (x <= self.bounds[1]) & (x.abs() < FARTHEST)]
             if len(within):
                 raise ValueError(
-                    f"truth: log_prior, log_likelihood or f is not a number or infinite at x = "
-                    f"{float(within[0]):g}; declare the range of x or bounds"
+                    f"truth: log_prior, log_likelihood or f is NaN or infinite at x = "
+                    f"{float(within[0]):g}. Declare the range of x, or bounds"
                 )
             # What is NaN or infinite beyond the bounds, where f may overflow, is zero.
             return log_p.masked_fill(bad, -torch.inf), factor
@@ -301,16 +302,16 @@ class LineProblem(Problem):
             name = terms[term[i]]
             raise ValueError(
                 f"truth: the quadrature of {name} has a relative error of {relative[i]:.1g} at "
-                f"{case(i % count)}; "
-                + ("" if name == E2 else "say in support_plus where f begins, or ")
-                + "define _log_truth"
+                f"{case(i % count)}. "
+                + ("Define" if name == E2 else "Declare in support_plus where f > 0, or define")
+                + " _log_truth"
             )
         share = outside / total
         if (share > OUTSIDE).any() and terms[0] not in (DIVERGENCE, DEVIATION):
             i = int((share > OUTSIDE).int().argmax())
             raise ValueError(
                 f"bounds: {share[i]:.2g} of {terms[term[i]]} lies outside [{self.bounds[0]:g}, "
-                f"{self.bounds[1]:g}] at {case(i % count)}; widen bounds or leave it out"
+                f"{self.bounds[1]:g}] at {case(i % count)}. Widen bounds, or leave them out"
             )
         return np.stack([log_unit.numpy(), total.numpy()]).reshape(2, len(terms), count)
 

@@ -53,7 +53,7 @@ def load_problem(file: str | Path) -> Problem:
     Example:
         >>> load_problem("nowhere.py")
         Traceback (most recent call last):
-        ValueError: problem: there is no file nowhere.py
+        ValueError: problem: no such file: nowhere.py
     """
     match = FILE.fullmatch(str(file)) if isinstance(file, str | Path) else None
     if match is None:
@@ -69,10 +69,10 @@ def load_problem(file: str | Path) -> Problem:
         ready = [key for key in ready if key in own or isinstance(problems[key], Problem)]
         if len(ready) != 1:
             there = f"defines {', '.join(ready)}" if ready else "defines none"
-            hint = f"; name one, as {path}:{ready[0]}" if ready else ""
+            hint = f". Name one, such as {path}:{ready[0]}" if ready else ""
             raise ValueError(
-                "problem: expected one, made by amci_core.model or a subclass of "
-                f"amci_core.models.Problem, {path} {there}{hint}"
+                f"problem: expected one problem in {path}, made by amci_core.model or a subclass "
+                f"of amci_core.models.Problem; it {there}{hint}"
             )
         name = ready[0]
     elif name not in problems:
@@ -102,7 +102,7 @@ def _is_class_of(value: Any, module: ModuleType) -> bool:
 def _run(path: Path) -> ModuleType:
     """The module that a file is."""
     if not path.is_file():
-        raise ValueError(f"problem: there is no file {path}")
+        raise ValueError(f"problem: no such file: {path}")
     whole = path.resolve()
     # A name of its own: two files of one name in two folders are two modules.
     digest = hashlib.sha256(str(whole).encode()).hexdigest()[:12]
@@ -138,11 +138,11 @@ def _lacking(kind: type[Problem]) -> str:
     """What keeps a class from being called without arguments; empty if nothing does."""
     missing = sorted(kind.__abstractmethods__)
     if missing:
-        return f"lacks {', '.join(missing)}; define them"
+        return f"does not define {', '.join(missing)}. Define them"
     parameters = inspect.signature(kind).parameters.values()
     needed = [
         each.name
         for each in parameters
         if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
-    return f"needs arguments ({', '.join(needed)}); give them defaults" if needed else ""
+    return f"needs arguments ({', '.join(needed)}). Give them defaults" if needed else ""

@@ -28,8 +28,7 @@ from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
 from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import coordinates_of
-from amci_core.models import Problem
-from amci_core.models.base import check_problem
+from amci_core.models import Problem, check_problem
 from amci_core.proposals import load_proposals, save_proposals
 from amci_core.training import clock
 from amci_core.training.clock import Budget
@@ -105,7 +104,7 @@ Say = Callable[[str], None]
 
 
 def stream_learning(
-    problem: Problem,
+    problem: Problem | str,
     *,
     minutes: float | None = None,
     steps: int | None = None,
@@ -129,7 +128,7 @@ def stream_learning(
     on an estimate nearby requires.
 
     Arguments:
-        problem: The problem.
+        problem: The problem, or the name of a shipped one.
         minutes: Time for everything together, on one core; by default 5. The number of steps then
             depends on how fast the machine is.
         steps: Instead, steps for each proposal: the same seed then gives the same weights on the
@@ -166,9 +165,9 @@ def stream_learning(
         >>> proposals.variant, proposals.present
         ('learnt', (0, 2))
     """
-    check_problem(problem)
+    problem = check_problem(problem)
     if minutes is not None and steps is not None:
-        raise ValueError(f"steps: expected minutes or steps, not both, got {steps!r}")
+        raise ValueError(f"steps: expected minutes or steps, got both ({minutes!r}, {steps!r})")
     if steps is not None:
         check_count("steps", steps, low=1, high=MAX_STEPS)
     else:
@@ -180,7 +179,9 @@ def stream_learning(
         )
     check_seed(seed)
     if q2 is not None and q2.q2 is None:
-        raise ValueError(f"q2: expected proposals with a q2, got those of {q2.problem}, without")
+        raise ValueError(
+            f"q2: expected proposals with a q2, got proposals for {q2.problem} without one"
+        )
     choices = choices or Choices()
     if choices.family is not None and choices.family not in form_names(problem):
         known = ", ".join(form_names(problem))
@@ -273,7 +274,7 @@ def stream_learning(
 
 
 def learn(
-    problem: Problem,
+    problem: Problem | str,
     *,
     minutes: float | None = None,
     steps: int | None = None,
@@ -290,7 +291,7 @@ def learn(
     wait for one another.
 
     Arguments:
-        problem: The problem.
+        problem: The problem, or the name of a shipped one.
         minutes: Time for everything together, on one core; by default 5.
         steps: Instead, steps for each proposal.
         seed: Whole number >= 0.
@@ -587,7 +588,7 @@ class _Run:
             return
         self._say(
             f"{'the defensive density' if self.weight else 'draws of the prior'} did better at "
-            "held-out cases than the flow that was trained, and is what you get; give more minutes"
+            "held-out cases than the trained flow and replaces it. Raise minutes"
         )
 
     def _mixed(self, flow: Trainable) -> Trainable:

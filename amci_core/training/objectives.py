@@ -195,7 +195,9 @@ class RefineObjective(Objective):
         )
         density = q(y, theta)
         if not isinstance(density, TransformedDensity):
-            raise ValueError("objective: refine needs a family that transforms base samples")
+            raise ValueError(
+                f"objective: refine needs a flow, got {type(q).__name__}. Choose another family"
+            )
         share = self.from_proposal / (self.from_proposal + self.from_reference)
         with torch.no_grad():
             base = density.stratified_base_samples(self.from_proposal, self.generator)

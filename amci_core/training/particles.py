@@ -151,11 +151,11 @@ def _from_data_set(target: Target, until: float, generator: torch.Generator) -> 
         n = min(4 * n, DRAWN)
     if not (sample.log_r > -math.inf).any():
         zero = f"the term is zero at all {n:,} draws of the prior"
-        begin = "let the range of theta begin where f is common"
+        begin = "let the range of theta begin at common events"
         raise NotReached(
-            f"time: {zero} that it allowed; give more minutes, or {begin}"
+            f"time: {zero} within the time. Raise minutes, or {begin}"
             if n < DRAWN
-            else f"f: {zero}; {begin}, or define sample_training"
+            else f"f: {zero}. Define sample_training, or {begin}"
         )
     index = torch.multinomial(sample.log_r.softmax(0), n, replacement=True, generator=generator)
     y, x = sample.y[index].float(), sample.x[index].float()[:, None]
@@ -246,15 +246,15 @@ def smc(
             state.move(everyone, LAST_MOVES if state.dim <= 10 else 50)
         if not len(everyone) and alive.any():
             raise NotReached(
-                f"time: no particles follow the term after {clock.now() - started:.1f} s, though "
-                f"{int((alive > 0).sum())} of {len(y)} cases have draws of the prior where it is "
-                "positive; give more minutes"
+                f"time: particles have not converged after {clock.now() - started:.1f} s, though "
+                f"prior draws reach the term in {int((alive > 0).sum())} of {len(y)} cases. Raise "
+                "minutes"
             )
         if not len(everyone):
             raise NotReached(
-                f"f: the term is zero at all {particles * state.tries:,} draws of the prior in "
-                f"each of {len(y)} cases; let the range of theta begin where f is common, so that "
-                "its cases lead to the rare ones, or define sample_defensive and log_defensive"
+                f"f: the term is zero at all {particles * state.tries:,} prior draws of each of "
+                f"{len(y)} cases, so training cannot start. Define sample_defensive and "
+                "log_defensive, or let the range of theta begin at common events"
             )
         line = state.line[everyone]
         x = target.to_support.forward(line, None)[0]

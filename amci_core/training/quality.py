@@ -230,7 +230,9 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
             cases failed.
     """
     if evaluation.failures:
-        raise ValueError(f"evaluation: expected no failed case, got {len(evaluation.failures)}")
+        raise ValueError(
+            f"evaluation: expected no failed case, got {len(evaluation.failures)}. Repeat them"
+        )
     problem = problem_named(evaluation.problem)
     proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
     config = proposals.card["configuration"]

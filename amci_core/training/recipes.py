@@ -111,8 +111,11 @@ def recipe(problem: str, variant: str) -> Recipe:
         'paper'
     """
     if variant not in variants(problem):
+        known = ", ".join(variants(problem))
         raise ValueError(
-            f"variant: expected one of {', '.join(variants(problem)) or 'none'}, got {variant!r}"
+            f"variant: expected one of {known}, got {variant!r}"
+            if known
+            else f"variant: {problem} has no recipes, got {variant!r}. Use amci_core.learn"
         )
     return read_recipe(pretrained_root() / problem / variant)
 
@@ -203,7 +206,12 @@ def train(
         read = read_recipe(file)
         variant = variant or (file if file.is_dir() else file.parent).resolve().name
     read = _with_source(read, source)
-    minutes = read.budget_minutes if minutes is None else check_number("minutes", minutes)
+    minutes = check_number(
+        "minutes",
+        read.budget_minutes if minutes is None else minutes,
+        "a number above 0, at most 1440",
+        allowed=lambda m: 0 < m <= 1440,
+    )
     plan: dict[str, Any] = {
         "problem": problem,
         "variant": variant,
@@ -234,7 +242,8 @@ def _with_source(chosen: Recipe, source: str | None) -> Recipe:
     paper = {name: term for name, term in chosen.terms.items() if term.objective == "paper"}
     if source is not None and not paper:
         raise ValueError(
-            f"source: only variants on the paper's objective take one, got {source!r}"
+            f"source: applies to variants with the paper's objective only, got {source!r}. Leave "
+            "source out"
         )
     setting = {"source": source or "importance"}
     taken = {name: replace(t, settings={**t.settings, **setting}) for name, t in paper.items()}

@@ -238,7 +238,7 @@ class Trainer:
         """Before its first step: copies q2's weights into the defence of a mixture with q2."""
         if self.step == 0 and isinstance(self.proposal, Mixture):
             if "q2" not in trained:
-                raise ValueError("terms: a mixture with q2 expects q2 to be trained before it")
+                raise ValueError("terms: a mixture with q2 needs a trained q2. List q2 first")
             self.proposal.defence.load_state_dict(trained["q2"].best)
             self._keep(self._held_out.quality(self.proposal))
 
@@ -303,7 +303,7 @@ class Trainer:
         if not (math.isfinite(value) and math.isfinite(norm)):
             cause = self._cause()
             raise self._diverged(
-                f"the loss was {value} and its gradient's norm {norm}{cause and ', since '}{cause}"
+                f"the loss was {value} and its gradient's norm {norm}{cause and ': '}{cause}"
             )
         memory = CLIP_MEMORY if self._usual_norm > 0 else 0.0
         self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
@@ -321,7 +321,7 @@ class Trainer:
 
     def _diverged(self, said: str, step: int = 1) -> TrainingDiverged:
         at = f"at step {self.step + step}"
-        return TrainingDiverged(f"{self.name}: {said}, {at}; the best so far is kept")
+        return TrainingDiverged(f"{self.name}: {said}, {at}. The best weights so far are saved")
 
     def _learning_rate(self) -> float:
         if not self.recipe.annealed:
@@ -420,24 +420,33 @@ class Checkpoint:
         self.state: dict[str, Any] | None = None
         if folder is None:
             if resume:
-                raise ValueError("resume: expected a folder to go on from, got folder = None")
+                raise ValueError(
+                    "resume: expected a folder, got None. Pass the folder of the training"
+                )
             return
         self._file = folder / "checkpoint.pt"
         if resume:
             if not self._file.is_file():
-                raise ValueError(f"resume: there is no checkpoint of a training in {folder}")
+                raise ValueError(
+                    f"resume: {folder} has no checkpoint. Leave resume out to start anew"
+                )
             try:
                 state = torch.load(self._file, weights_only=True)
                 saved = state.pop("plan")
             except Exception:  # torch raises many, at length
-                raise io.StoredFileError(f"{self._file}: not a training's checkpoint") from None
+                raise io.StoredFileError(
+                    f"{self._file}: not a checkpoint of a training. Remove it to start anew"
+                ) from None
             if saved != self._plan:
-                raise ValueError(f"resume: the training in {folder} is not {self._plan}")
+                raise ValueError(
+                    f"resume: {folder} holds a training with other settings than {self._plan}. "
+                    "Repeat its settings"
+                )
             self.state = state
             return
         if self._file.exists() or (folder / "config.json").exists():
             raise ValueError(
-                f"folder: {folder} already holds a training; resume it, or choose another folder"
+                f"folder: {folder} already holds a training. Resume it, or choose another folder"
             )
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -469,7 +478,7 @@ def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **argumen
     try:
         return known[name](*given, **arguments)
     except (TypeError, RuntimeError) as error:
-        raise ValueError(f"{what}: {name} does not take {arguments} ({error})") from None
+        raise ValueError(f"{what}: {name} does not accept {arguments} ({error})") from None
 
 
 def stream_seeds(seed: int, name: str) -> tuple[int, int]:

@@ -81,7 +81,7 @@ def _served(jupyter: str | None) -> str:
             if process.poll() is not None or time.monotonic() > deadline:
                 process.terminate()
                 raise RuntimeError(
-                    "the dashboard's server does not start; `make serve` says why"
+                    "the dashboard's server does not start. Run `make serve` to see why"
                 ) from None
             time.sleep(0.1)
         else:

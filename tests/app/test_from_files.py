@@ -75,7 +75,7 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"AMCI Explorer: {line}" for line in troubles()]
     assert [line.partition(" ")[0] for line in troubles()] == [
-        *("wrong.py:", "wrong.py:", "broken.py", "double.py:", "there", "problem:")
+        *("wrong.py:", "wrong.py:", "broken.py", "double.py:", "no", "problem:")
     ]
     assert "wrong.py: f: expected a float64 tensor" in troubles()[0]
     assert "broken.py cannot be read: line 1" in troubles()[2]
@@ -161,7 +161,7 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     gc.collect()
     assert registry.variants("good") == ("defensive",)
     assert registry.add_variant("good", "mine", made, session=state).variant == "mine-3"
-    with pytest.raises(ValueError, match="got ones for good"):
+    with pytest.raises(ValueError, match="got proposals for good"):
         registry.add_variant("tail-1d", "mine", made, session=state)
 
 
@@ -237,7 +237,7 @@ def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
 def test_a_server_does_not_start_with_a_file_that_cannot_be_loaded(fresh, tmp_path, capsys):
     broken = tmp_path / "broken.py"
     broken.write_text("def f(:\n")
-    for text, said in ((str(broken), "line 1"), ("nowhere.py", "there is no file"), ("x", "got")):
+    for text, said in ((str(broken), "line 1"), ("nowhere.py", "no such file"), ("x", "got")):
         assert serve.main(["--port", "5996", "--problem", text]) == 1
         assert said in capsys.readouterr().err.splitlines()[-1]
 

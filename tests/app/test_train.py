@@ -391,7 +391,7 @@ WRONG = [
     ("name", "", "letters, digits and dashes"),
     ("name", "a b", "letters, digits and dashes"),
     ("name", "x" * 35, "letters, digits and dashes"),
-    ("name", "spline", "there are proposals called spline already"),
+    ("name", "spline", "proposals called spline exist already"),
     ("name", "oracle", "already"),
 ]
 
@@ -502,7 +502,7 @@ def test_a_file_with_a_shipped_name_is_refused(at_the_card):
 
     def body(turned, card, noted):
         card.take_file("spline.zip", shipped)
-        assert "there are proposals called spline already" in card.upload.message.object
+        assert "proposals called spline exist already" in card.upload.message.object
         assert turned.explorer.state.variant == "spline"
 
     at_the_card(body)
@@ -536,7 +536,7 @@ BAD = {
     "another file": (lambda f: f.update({"run.py": b""}), r"'run\.py' is in it"),
     "a way out": (lambda f: f.update({"../config.json": b"{}"}), "is in it"),
     "a root": (lambda f: f.update({"/q2.safetensors": b""}), "is in it"),
-    "no configuration": (lambda f: f.pop("config.json"), "with each file once"),
+    "no configuration": (lambda f: f.pop("config.json"), "each file once"),
     "no JSON": (lambda f: f.update({"config.json": b"{"}), r"config\.json: not valid JSON"),
     "a list": (lambda f: f.update({"config.json": b"[]"}), "not a configuration of format"),
     "another problem": (edit('"problem": "tail-1d"', '"problem": "peak"'), "made for the problem"),

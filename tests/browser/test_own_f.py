@@ -34,7 +34,7 @@ def test_what_is_typed_is_shown_and_what_is_wrong_changes_nothing(visit):
     said = field(opened).evaluate(
         "e => e.getRootNode().getElementById(e.getAttribute('aria-describedby')).textContent"
     )
-    assert said == "Column 10: f depends on x and theta, not on y"
+    assert said == "Column 10: f does not depend on y. Use x, x1, theta, theta1"
     np.testing.assert_array_equal(opened.data("densities", "target"), window)
     assert opened.page.url == address
     # The address leads back to it.

@@ -26,7 +26,7 @@ def test_twenty_seconds_give_proposals_that_the_page_shows(visit, tmp_path):
     opened.type("Minutes", "0.33")
     opened.type("Name", "spline")
     opened.press("Start")
-    opened.wait_for_text("there are proposals called spline already")
+    opened.wait_for_text("proposals called spline exist already")
     opened.type("Name", NAME)
     opened.press("Start")
     # They are chosen as soon as there are some, and sliders still move.

@@ -224,7 +224,7 @@ def test_your_own_f_is_shown_if_it_can_be_read_and_stays_in_the_address(at):
     assert 0.5 <= inside.min() <= inside.max() <= 1.5
     opened.wait("() => new URLSearchParams(location.search).get('f') == 'abs(x1 - theta1) < 0.5'")
     opened.type("f(x, θ), then Enter", "abs(x1 - y) < 0.5")
-    opened.wait_for_text("Column 10: f depends on x and theta, not on y")
+    opened.wait_for_text("Column 10: f does not depend on y")
     np.testing.assert_array_equal(opened.data("densities", "target"), window)
 
 

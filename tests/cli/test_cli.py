@@ -149,26 +149,31 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         ("nothing", "nothing"),
         ("--nothing", "--nothing"),
         ("estimate", "PROBLEM"),
-        ("estimate tail-1d --theta 1", "y: expected a number"),
+        ("estimate tail-1d --theta 1", "--y: tail-1d needs it .*observation.* Pass a number"),
+        ("estimate tail-1d --y 1", r"--theta: tail-1d needs it .* within \[0, 5\]"),
+        (
+            "estimate tail-1d --y 1 --theta 1 --variant best",
+            "--variant: expected one of spline, paper, oracle, defensive for tail-1d, got 'best'",
+        ),
         ("estimate tail-9d --y 1 --theta 1", "problem: expected one of .* got 'tail-9d'"),
-        (f"{ESTIMATE} --y one --theta 1", "y: expected .* got 'one'"),
+        (f"{ESTIMATE} --y one --theta 1", "--y: expected .* got 'one'"),
         (
             f"{ESTIMATE} --y 1 --theta 1 --draws 9 --relative-error 0.1",
-            "--relative-error: cannot .* draws",
+            "--relative-error: leave out --draws",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --max-draws 99", "--max-draws: needs --relative-error"),
         (f"{ESTIMATE} --y 1 --theta 1 --escalate", "--escalate: needs --relative-error"),
         (
             f"{ESTIMATE} --y 1 --theta 1 --relative-error 0.1 --max-draws 900 --escalate",
-            "max_draws: expected a whole number from 1000",
+            "--max-draws: expected a whole number from 1000",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
-            "variant: .*'paper', not 'spline'",
+            "--variant: .* holds 'paper', got 'spline'",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --format xml", "--format"),
-        (f"{EVALUATE} --draws 10,x", "draws: expected whole numbers .* got '10,x'"),
+        (f"{EVALUATE} --draws 10,x", "--draws: expected whole numbers .* got '10,x'"),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(run, words, named):

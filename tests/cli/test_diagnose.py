@@ -224,7 +224,10 @@ def test_f_may_have_another_name(run, columns, tmp_path):
     assert code == 0
     assert abs(json.loads(out)["estimates"]["snis-qm"]["value"]) < 0.2  # E[x] = 0
     code, _, err = run("diagnose", path, "--f", "g")
-    assert (code, err) == (2, "amci: g: there is no such column\n")
+    assert (code, err) == (
+        2,
+        "amci: g: the table has no such column. Pass the name of another as f\n",
+    )
 
 
 def test_one_component_and_a_known_normalizer(run, columns, tmp_path):
@@ -240,8 +243,8 @@ def test_one_component_and_a_known_normalizer(run, columns, tmp_path):
 HEAD = "log_joint,log_q,f\n"
 WRONG = {
     "draws.txt": (HEAD, "expected a name that ends in .csv, .tsv, .parquet, .nc or .csv.gz"),
-    "missing.csv": (None, "there is no file"),
-    "f.csv": ("log_joint,log_q\n-1,-1\n", "f: there is no such column"),
+    "missing.csv": (None, "no such file"),
+    "f.csv": ("log_joint,log_q\n-1,-1\n", "f: the table has no such column"),
     "text.csv": (
         HEAD + "-1,-1,1\n-1,many,1\n",
         "log_q: expected numbers: could not convert string to float: 'many'",
@@ -254,10 +257,9 @@ WRONG = {
     ),
     "names.csv": (
         "log_joint,log_q_a,log_q_b,f,component\n-1,-1,-1,1,a\n-1,-1,-1,1,b\n",
-        "log_q: expected components among q1_plus, q1_minus, q2, defensive, "
-        "q1_complement, got a, b",
+        "log_q: expected names among q1_plus, q1_minus, q2, defensive, q1_complement, got a, b",
     ),
-    "no.parquet": ("PAR1 and no more", "table: it cannot be read: "),
+    "no.parquet": ("PAR1 and no more", "table: cannot be read: "),
 }
 
 

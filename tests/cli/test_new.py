@@ -59,7 +59,7 @@ def test_new_overwrites_nothing(run, tmp_path):
     (tmp_path / "mine.py").write_text("precious")
     code, out, err = run("new mine.py")
     assert (code, out) == (2, "")
-    assert err == "amci: FILE: mine.py is there already, choose another name\n"
+    assert err == "amci: FILE: mine.py exists already. Choose another name\n"
     assert (tmp_path / "mine.py").read_text() == "precious"
     _, _, err = run("new nowhere/mine.py")
     assert err == "amci: FILE: nowhere/mine.py cannot be written (No such file or directory)\n"

@@ -109,8 +109,8 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
         (["--variant", "maf"], "variant: expected one of spline, paper"),
         (["--device", "abacus"], "device: expected auto, cpu"),
         (["--seed", "-1"], "seed: expected"),
-        (["--resume"], "resume: there is no checkpoint"),
-        (["--source", "mcmc"], "source: only variants on the paper's objective"),
+        (["--resume"], "has no checkpoint. Leave resume out"),
+        (["--source", "mcmc"], "--source: applies to variants with the paper's objective"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(tmp_path, capsys, options, message):

@@ -213,7 +213,7 @@ def test_a_verdict_prints_what_it_says():
     single = many[1]
     assert str(single).splitlines() == [single.text, *(f"  {r}" for r in single.reasons[1:])]
     assert str(many[:0]) == "none, of 0 estimates"
-    with pytest.raises(ValueError, match=r"^verdict: index it for a single case, it has batch"):
+    with pytest.raises(ValueError, match=r"^verdict: expected a single case, got batch shape"):
         _ = many.text
 
 

@@ -307,7 +307,7 @@ def test_without_diagnosis_the_value_is_the_same(name):
         for diagnose in (False, True)
     )
     np.testing.assert_allclose(found.value, judged.value, rtol=1e-9, atol=1e-14)
-    with pytest.raises(ValueError, match="Estimate with diagnose=True"):
+    with pytest.raises(ValueError, match="Pass diagnose=True"):
         _ = found.standard_error
 
 
@@ -349,8 +349,8 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"theta": -1.0}, r"theta: expected .* within \[0, 5\], got -1"),
         ({"draws": 0}, r"draws: expected a whole number from 1 to 20,000,000, got 0"),
         ({"draws": 64.0}, r"draws: expected a whole number .* got 64.0"),
-        ({"draws": 1}, r"draws: expected at least 2, one of each proposal, got 1"),
-        ({"draws": {"q2": 5}}, r"draws: expected a number for each .* \(q1_plus, q2\), got"),
+        ({"draws": 1}, r"draws: expected at least 2, one per proposal, got 1"),
+        ({"draws": {"q2": 5}}, r"draws: expected a number for each of q1_plus, q2, .* got"),
         ({"split": "best"}, r"split: expected even or pilot, got 'best'"),
         ({"y": np.zeros((1000, 1)), "draws": 10**6}, r"draws, .* together: .* got 1000000000"),
         ({"defensive": 1}, r"defensive: expected a number from 0 to below 1, got 1"),
@@ -359,7 +359,10 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
         ({"seed": None}, r"seed: expected a whole number .* got None"),
         ({"estimator": "bound"}, r"estimator: expected a table or one of amci-cv, .* got 'bound'"),
-        ({"proposals": imperfect("tail-5d")}, r"proposals: expected ones for tail-1d, got .*5d"),
+        (
+            {"proposals": imperfect("tail-5d")},
+            r"proposals: expected proposals for tail-1d, got .*5d",
+        ),
     ],
 )
 def test_bad_arguments_are_named(changed, message):

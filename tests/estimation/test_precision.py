@@ -199,14 +199,14 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
     ("changed", "message"),
     [
         ({"draws": 100, "split": "pilot"}, r"draws: expected at least 142, 128 .* got 100"),
-        ({"split": "pilot", "y": [[0.0], [1.0]]}, r"split: a pilot serves a single case"),
+        ({"split": "pilot", "y": [[0.0], [1.0]]}, r"split: pilot needs a single case"),
         ({"shift": "much"}, r"shift: expected a finite number or pilot, got 'much'"),
-        ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: a pilot serves a single case"),
+        ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: pilot needs a single case"),
         (
             {"estimator": "reuse"},
-            r"alpha, beta: they go with estimator reuse, .* got 'reuse' with None",
+            r"alpha, beta: expected both with estimator reuse, .* got 'reuse' with None",
         ),
-        ({"alpha": 0.5}, r"alpha, beta: they go with estimator reuse, which needs both"),
+        ({"alpha": 0.5}, r"alpha, beta: expected both with estimator reuse"),
     ],
 )
 def test_bad_arguments_of_an_estimate_are_named(changed, message):

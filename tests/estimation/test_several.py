@@ -106,9 +106,9 @@ def test_a_ratio_whose_denominator_may_be_zero_has_no_error(made):
 
 def test_what_does_not_fit_is_refused_in_a_sentence(made):
     problems, proposals = made
-    with pytest.raises(ValueError, match=r"^proposals: expected those of each of 3 problems"):
+    with pytest.raises(ValueError, match=r"^proposals: expected one for each of 3 problems"):
         amci.estimate_several(problems, proposals[:2], y=3.0)
-    with pytest.raises(ValueError, match=r"^draws: expected at least \d+, two of each proposal"):
+    with pytest.raises(ValueError, match=r"^draws: expected at least \d+, two per proposal"):
         amci.estimate_several(problems, proposals, y=3.0, draws=10)
     other = amci.model(prior=Normal(0.0, 2.0), likelihood=GIVEN["likelihood"], f="x", name="other")
     of_other = amci.load_proposals(other, variant="defensive")

@@ -171,7 +171,7 @@ def test_a_most_of_draws_is_kept():
 def test_what_takes_no_sobol_points_is_refused():
     how = {"y": Y, "theta": THETA}
     for estimator in ("snis-qm", "snis-qm-stratified", "amci-crn", "reuse-paper"):
-        with pytest.raises(ValueError, match="points: sobol goes with"):
+        with pytest.raises(ValueError, match="points: sobol needs"):
             amci.estimate("tail-1d", **how, estimator=estimator, points="sobol")
     with pytest.raises(ValueError, match="points: expected one of independent, sobol"):
         amci.estimate("tail-1d", **how, points="halton")
@@ -188,5 +188,5 @@ def test_what_transports_nothing_draws_independent_points():
     )
     e = amci.estimate(problem, made, Y, THETA, draws=1000, points="sobol")
     assert dict(e.prepared.draws.sets).keys() == {3}
-    with pytest.raises(ValueError, match="transport base samples, and none"):
+    with pytest.raises(ValueError, match="transform uniform points, and none"):
         amci.estimate(problem, made, Y, THETA, draws=1000, points="sobol", defensive=0)

@@ -166,7 +166,7 @@ WRONG = {
     "component: expected one of q1_plus, q2 for each of 4,500 draws": changed(
         component=["q2"] * N
     ),
-    "component: expected the name of each draw's component": changed(component=None),
+    "component: expected the component of each draw": changed(component=None),
     "log_joint: expected a density above zero somewhere": changed(log_joint=np.full(N, -np.inf)),
     "log_E2: expected a finite number, got nan": changed(log_E2=math.nan),
 }
@@ -198,7 +198,10 @@ def test_arrays_of_chains_and_groups_of_variables():
     assert amci.diagnose(InferenceData()).value == expected.value
     with pytest.raises(ValueError, match=r"f: expected 4,000 numbers of shape \(4, 1000\)"):
         amci.diagnose(**table | {"f": table["f"].ravel()})
-    with pytest.raises(ValueError, match="log_q: there is no such column, nor log_weight, log_g"):
+    with pytest.raises(
+        ValueError,
+        match=r"log_q: the table has no such column\. Rename one to log_q, log_weight, log_g",
+    ):
         amci.diagnose({"lp__": [0.0, 1.0], "f": [0.0, 1.0]})
     with pytest.raises(ValueError, match="table: expected a mapping of columns"):
         amci.diagnose(3.0)

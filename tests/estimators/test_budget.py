@@ -48,13 +48,13 @@ def test_snis_gives_all_draws_to_its_one_proposal(estimator, proposal):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"draws": 2}, r"draws: expected at least 3, one draw of each proposal, got 2"),
-        ({"estimator": "snis-qm"}, r"estimator: expected one that takes any numbers of draws"),
-        ({"estimator": "amci-crn"}, r"estimator: expected one that takes any numbers of draws"),
+        ({"draws": 2}, r"draws: expected at least 3, one draw per proposal, got 2"),
+        ({"estimator": "snis-qm"}, r"estimator: expected amci-cv, amci or a fixed table"),
+        ({"estimator": "amci-crn"}, r"estimator: expected amci-cv, amci or a fixed table"),
         ({"estimator": "best"}, r"estimator: expected a table or one of amci-cv, .* got 'best'"),
         (
             {"moments": replace(moments(), log_mean=np.zeros((2, 3)))},
-            r"moments: expected one case's, got batch \(2,\)",
+            r"moments: expected a single case, got batch shape \(2,\)",
         ),
     ],
 )

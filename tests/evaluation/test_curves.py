@@ -262,7 +262,7 @@ def test_estimators_may_be_tables():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "truth: tail-1d does not know it; define _log_truth, or give reference values"),
+        ({}, "truth: tail-1d has no known mu. Define _log_truth, or pass reference values"),
         (
             {"truth": 0.1, "estimators": ["amci", "bound"]},
             "mean_absolute_deviation: tail-1d",
@@ -287,8 +287,11 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"draws": [1]}, r"draws: expected at least 2 draws, .* got 1"),
         ({"y": np.zeros((1000, 1)), "draws": [10**5]}, r"draws, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
-        ({"estimators": ["amci", "best"]}, r"estimators: expected some of amci-cv, .*bound, got"),
-        ({"proposals": imperfect("cancer")}, r"proposals: expected ones for tail-1d, got"),
+        (
+            {"estimators": ["amci", "best"]},
+            r"estimators: expected names among amci-cv, .*bound, got",
+        ),
+        ({"proposals": imperfect("cancer")}, r"proposals: expected proposals for tail-1d, got"),
     ],
 )
 def test_bad_arguments_are_named_at_the_call(changed, message):

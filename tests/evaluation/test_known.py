@@ -70,10 +70,10 @@ def test_a_reference_that_is_too_rough_is_told():
 @pytest.mark.parametrize(
     ("cases", "message"),
     [
-        ((Y, None), "theta: expected a number or an array"),
+        ((Y, None), "theta: tail-1d needs it .* Pass a number or an array"),
         ((Y, 9.0), r"theta: expected .* within \[0, 5\], got 9"),
         ((Y, THETA[:2]), "y and theta: their batch shapes"),
-        ((Y[None], THETA), r"cases: expected one axis, got batch \(1, 3\)"),
+        ((Y[None], THETA), r"cases: expected .* shape \(cases, D\), got batch shape \(1, 3\)"),
     ],
 )
 def test_cases_that_do_not_fit_are_refused(cases, message):
@@ -130,7 +130,7 @@ def test_several_dimensions_have_a_column_each(tmp_path):
         ("a.csv", "y,theta,value\n1,2", "Expected 3 columns, got 2"),
         ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),
         ("a.csv", "y,theta,value\n1,20,0.1", r"theta: expected .* within \[0, 5\], got 20"),
-        ("a.json", "5", "expected an object of columns, or a list of cases"),
+        ("a.json", "5", "expected a JSON object of columns, or a list of cases"),
         ("a.json", '{"y": [1, 2], "theta": [2], "value": [3]}', "columns of one length"),
     ],
 )
@@ -173,7 +173,7 @@ def test_the_command_line_takes_them(run, tmp_path):
     code, _, err = run(*how, "--cases", 5)
     assert (code, err) == (
         2,
-        "amci: cases: cannot be combined with --truth, whose file has the cases\n",
+        "amci: --cases: leave it out with --truth, whose file has the cases\n",
     )
     code, _, err = run(*how[:-1], tmp_path / "none.csv")
     assert code == 2
@@ -185,7 +185,7 @@ def test_the_command_line_asks_for_them_where_the_truth_is_not_known(run, monkey
     code, _, err = run("evaluate", "tail-1d", "--variant", "oracle")
     assert (code, err) == (
         2,
-        "amci: --truth: expected a file of reference values, tail-1d knows no truth\n",
+        "amci: --truth: tail-1d has no known mu. Pass a file of reference values\n",
     )
 
 

@@ -123,11 +123,14 @@ def test_stream_grows_and_ends_with_the_same_errors(problem):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alphas": []}, "alphas: expected finite numbers"),
+        ({"alphas": []}, "alphas: expected a sequence of finite numbers"),
         ({"draws": 10**6, "runs": 10**6}, "draws times runs"),
         ({"y": [[1.0], [2.0]]}, "y: expected a single case"),
         ({"share": 0}, "share: expected a number between 0 and 1, got"),
-        ({"share": 0.3, "common": True}, "share: common random numbers need 0.5, got 0.3"),
+        (
+            {"share": 0.3, "common": True},
+            "share: expected 0.5 with common random numbers, got 0.3",
+        ),
     ],
 )
 def test_bad_arguments_are_named(problem, options, message):
@@ -189,7 +192,7 @@ def test_a_given_truth_stands_in_for_one_that_is_not_known(problem):
     known = errors(problem, imperfect(), runs=20)
     found = errors(hidden("tail-1d"), imperfect(), runs=20, truth=problem.truth(**POINT))
     np.testing.assert_allclose(found.remse, known.remse, rtol=1e-9)
-    with pytest.raises(ValueError, match=r"^truth: tail-1d does not know it"):
+    with pytest.raises(ValueError, match=r"^truth: tail-1d has no known mu"):
         errors(hidden("tail-1d"), imperfect())
     with pytest.raises(ValueError, match=r"^truth: expected finite numbers >= 0"):
         errors(problem, imperfect(), truth=-1.0)

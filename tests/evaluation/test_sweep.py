@@ -90,7 +90,7 @@ def test_another_sweep_s_file_is_refused_and_kept(tmp_path):
     amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
     before = path.read_bytes()
     other = WANTED | {"seed": 4}
-    with pytest.raises(ValueError, match=r"^out: .* belongs to another sweep: seed 3, here 4"):
+    with pytest.raises(ValueError, match=r"^out: .* belongs to another sweep \(seed 3, here 4"):
         amci.evaluate(PROBLEM, ORACLE, **other, out=path)
     assert path.read_bytes() == before
 

@@ -127,7 +127,7 @@ def made():
 
 
 def test_common_random_numbers_are_refused_by_name(made):
-    with pytest.raises(ValueError, match="q1_plus of these does not"):
+    with pytest.raises(ValueError, match="q1_plus is none"):
         amci.estimate(TAIL, made, 1.0, 3.0, estimator="amci-crn")
 
 
@@ -230,7 +230,7 @@ WRONG = {
     ),
     "a class": (Normal, "got the class Normal"),
     "a function of y alone": (lambda y: Normal(y, 1.0), "such as lambda y, theta: flow"),
-    "another context": (nf_model(5, context=3), "context is y and theta side by side, 10 numb"),
+    "another context": (nf_model(5, context=3), r"context \(y, theta\), 10 numb"),
     "no distribution": (lambda y, theta: 3.0, "expected a distribution with sample and log_prob"),
     "no batch": (
         lambda y, theta: MultivariateNormal(torch.zeros(5), torch.eye(5)),
@@ -242,10 +242,10 @@ WRONG = {
     ),
     "coordinates apart": (
         lambda y, theta: Normal(y, 1.0),
-        r"expected log_prob of shape \(1,\), got \(1, 5\); join the coordinates with",
+        r"expected log_prob of shape \(1,\), got \(1, 5\). Join the coordinates with",
     ),
     "NaN": (lambda y, theta: Shifted(y, constant=math.nan), r"log_prob is NaN at x = \["),
-    "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "give dtype=torch.float32"),
+    "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "pass dtype=torch.float32"),
 }
 
 
@@ -282,9 +282,9 @@ def test_draws_that_contradict_their_density_are_refused(kind):
 
 
 def test_a_proposal_that_is_needed_or_is_not():
-    with pytest.raises(ValueError, match="q2: expected a function, since growth does not know E2"):
+    with pytest.raises(ValueError, match=r"q2: .* growth has no known evidence"):
         Proposals.from_distributions(Growth(), q1_plus=wide)
-    with pytest.raises(ValueError, match=r"q1_minus: expected None, since f >= 0"):
+    with pytest.raises(ValueError, match=r"q1_minus: .* f >= 0"):
         Proposals.from_distributions(TAIL, q1_plus=wide, q1_minus=wide, q2=wide)
     peak = amci.problem("peak")
     square = lambda y, theta: Independent(Uniform(0 * theta[..., :2], 1 + 0 * theta[..., :2]), 1)  # noqa: E731

@@ -96,14 +96,17 @@ def test_what_a_problem_knows_of_its_truth_is_optional():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda p: p.truth(1.0, 3.0), "truth: tail-1d does not know it; define _log_truth, or"),
-        (lambda p: p.log_terms(1.0, 3.0), "truth: tail-1d does not know it"),
+        (lambda p: p.truth(1.0, 3.0), "truth: tail-1d has no known mu. Define _log_truth, or"),
+        (lambda p: p.log_terms(1.0, 3.0), "truth: tail-1d has no known mu"),
         (
             lambda p: p.mean_absolute_deviation(1.0, 3.0),
-            "mean_absolute_deviation: tail-1d does not know it",
+            "mean_absolute_deviation: tail-1d has no known value",
         ),
-        (lambda p: p.mismatch(1.0, 3.0), "mismatch: tail-1d does not know it; define _mismatch"),
-        (lambda p: p.mismatch_range(1.0, 3.0), "mismatch: tail-1d has no path .* define _path"),
+        (
+            lambda p: p.mismatch(1.0, 3.0),
+            "mismatch: tail-1d has no known mismatch. Define _mismatch",
+        ),
+        (lambda p: p.mismatch_range(1.0, 3.0), "mismatch: tail-1d has no path .* Define _path"),
     ],
 )
 def test_what_is_not_known_is_named_with_the_method_to_define(ask, message):
@@ -113,7 +116,7 @@ def test_what_is_not_known_is_named_with_the_method_to_define(ask, message):
 
 def test_a_row_of_numbers_is_told_from_several_cases():
     problem = amci.problem("tail-1d")
-    hint = r"got 2; for several cases give shape \(cases, 1\), such as \[\[1.0\], "
+    hint = r"got 2. For several cases pass shape \(cases, 1\), such as \[\[1.0\], "
     with pytest.raises(ValueError, match=f"^y: expected 1 number, {hint}"):
         problem.check([1.0, 2.0], 3.0)
     with pytest.raises(ValueError, match=r"expected . numbers, got 3$"):

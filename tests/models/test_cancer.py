@@ -116,7 +116,7 @@ def test_the_quadrature_has_converged_where_the_control_reaches():
 
 
 def test_there_is_no_theta():
-    with pytest.raises(ValueError, match=r"^theta: cancer has none"):
+    with pytest.raises(ValueError, match=r"^theta: cancer has no theta"):
         PROBLEM.truth(CASES[0], 1.0)
 
 

@@ -94,9 +94,9 @@ def test_its_optimal_proposals_are_swapped():
 def test_what_a_signed_problem_lacks_is_named():
     problem = plain_gain_loss()
     problem.__class__._log_parts = Problem._log_parts
-    with pytest.raises(ValueError, match=r"^log_terms: gain-loss .* define _log_parts"):
+    with pytest.raises(ValueError, match=r"^log_terms: gain-loss .* Define _log_parts"):
         problem.log_terms(1.0, 0.4)
-    with pytest.raises(ValueError, match=r"^with_negated_f: tail-1d declares .* define it"):
+    with pytest.raises(ValueError, match=r"^with_negated_f: tail-1d declares .* declare False"):
         amci.problem("tail-1d").with_negated_f()
 
 

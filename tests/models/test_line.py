@@ -189,7 +189,7 @@ def test_without_y_and_theta():
     # E|x^2 - 1| = 4 phi(1)
     assert own.mean_absolute_deviation() == pytest.approx(4 * stats.norm.pdf(1), rel=1e-9)
     assert own.log_terms()["E1_plus"] == pytest.approx(0.0, abs=1e-10)
-    with pytest.raises(ValueError, match=r"^mismatch: plain has neither y nor theta to move"):
+    with pytest.raises(ValueError, match=r"^mismatch: plain has neither y nor theta to vary"):
         own.at_mismatch(1.0)
 
 
@@ -198,7 +198,7 @@ def test_without_y_and_a_theta_without_bounds():
     theta = np.array([[-30.0], [0.5], [9.0]])
     assert own.truth(theta=theta) == pytest.approx(stats.norm.sf(theta[:, 0]), rel=1e-9)
     assert own.mismatch(theta=9.0) == pytest.approx(-stats.norm.logsf(9.0), rel=1e-9)
-    with pytest.raises(ValueError, match=r"^mismatch: the range of theta has no end"):
+    with pytest.raises(ValueError, match=r"^mismatch: theta has an infinite range"):
         own.at_mismatch(1.0, theta=0.5)
     own.theta = Variable("theta", 1, -np.inf, np.inf, "a bound", typical_range=(-3.0, 3.0))
     _, there = own.at_mismatch(1.0, theta=0.5)
@@ -283,7 +283,7 @@ def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
     class Declared(Hidden):
         support_plus = staticmethod(lambda theta: interval(0.2, 0.2001))
 
-    with pytest.raises(ValueError, match=r"^f: expected a value other than zero .* support_plus"):
+    with pytest.raises(ValueError, match=r"^f: zero at all .* support_plus"):
         Hidden().truth()
     truth = stats.norm.cdf(0.2001) - stats.norm.cdf(0.2)
     assert Declared().truth() == pytest.approx(truth, rel=1e-9)
@@ -460,7 +460,7 @@ def test_what_is_not_a_number_within_the_line_is_refused():
 
         nonnegative = False
 
-    with pytest.raises(ValueError, match=r"^truth: .* is not a number or infinite at x = -"):
+    with pytest.raises(ValueError, match=r"^truth: .* is NaN or infinite at x = -"):
         Logarithm().truth()
 
 
@@ -552,7 +552,7 @@ def test_there_need_be_neither_y_nor_theta():
     other = problem.with_negated_f().log_terms()
     assert (other["E1_plus"], other["E1_minus"]) == (minus, plus)
     assert float(problem.mismatch()) == float(problem.with_negated_f().mismatch()) > 0
-    with pytest.raises(ValueError, match=r"^mismatch: unseen has neither y nor theta to move"):
+    with pytest.raises(ValueError, match=r"^mismatch: unseen has neither y nor theta to vary"):
         problem.mismatch_range()
     assert amci.check(problem).findings == amci.check(problem.with_negated_f()).findings == ()
 
@@ -568,7 +568,5 @@ def test_a_path_through_cases_without_f_is_refused_in_words():
         def support_plus(self, theta):
             return interval(theta[..., :1], theta.sum(-1, keepdim=True))
 
-    with pytest.raises(
-        ValueError, match=r"^mismatch: there is none at theta = \[0.0, 0.0\], a po"
-    ):
+    with pytest.raises(ValueError, match=r"^mismatch: undefined at theta = \[0.0, 0.0\], where"):
         Window().at_mismatch(1.0, theta=[0.5, 0.5])

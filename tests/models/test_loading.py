@@ -38,7 +38,7 @@ def test_a_file_gives_its_problem_with_and_without_the_class(tmp_path):
 def test_classes_that_cannot_be_called_make_way(tmp_path):
     two = ONE + BASE + "\n\nclass Two(One):\n    def __init__(self, dim):\n        pass\n"
     assert amci.load_problem(write(tmp_path, two)).name == "one"
-    with pytest.raises(ValueError, match=r"^problem: Two in .* needs arguments \(dim\); give"):
+    with pytest.raises(ValueError, match=r"^problem: Two in .* needs arguments \(dim\). Give"):
         amci.load_problem(f"{tmp_path / 'mine.py'}:Two")
 
 
@@ -46,7 +46,7 @@ def test_a_file_may_import_its_neighbour_and_a_class_from_there_can_be_named(tmp
     write(tmp_path, ONE, "neighbour_of_mine.py")
     path = write(tmp_path, "from neighbour_of_mine import One\n")
     assert amci.load_problem(f"{path}:One").name == "one"
-    with pytest.raises(ValueError, match=r"expected one, made by .* defines none$"):
+    with pytest.raises(ValueError, match=r"expected one problem in .* defines none$"):
         amci.load_problem(path)
 
 
@@ -61,7 +61,7 @@ def test_a_problem_that_a_file_makes_is_found_by_its_name_or_alone(tmp_path):
     assert amci.load_problem(path).name == "one"
     assert amci.load_problem(f"{path}:TAIL").name == "tail-1d"
     write(tmp_path, MADE + "\nTAIL = amci.problem('tail-1d')\n")
-    with pytest.raises(ValueError, match=r"defines PROBLEM, TAIL; name one, as .*:PROBLEM$"):
+    with pytest.raises(ValueError, match=r"defines PROBLEM, TAIL. Name one, such as .*:PROBLEM$"):
         amci.load_problem(path)
 
 
@@ -74,14 +74,14 @@ def test_what_a_file_defines_can_be_pickled(text, tmp_path):
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        (None, "", "problem: there is no file .*mine.py"),
+        (None, "", "problem: no such file: .*mine.py"),
         ("x = 1\ndef f(\n", "", r"problem: .*mine.py cannot be read: line 2: '\(' was never"),
         ("x = 1\n\ny = 1 / 0\n", "", "problem: .* raised ZeroDivisionError in line 3: division"),
         ("raise SystemExit(3)\n", "", "problem: .* raised SystemExit in line 1: 3"),
         ("import no_such_thing\n", "", "problem: .* raised ModuleNotFoundError in line 1: No mod"),
-        ("x = 1\n", "", "problem: expected one, made by .* defines none"),
-        (BASE, "", r"problem: Base in .* lacks f, log_prior, sample_prior"),
-        (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two; name one, as .*:One"),
+        ("x = 1\n", "", "problem: expected one problem in .* defines none"),
+        (BASE, "", r"problem: Base in .* does not define f, log_prior, sample_prior"),
+        (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two. Name one, such as .*:One"),
         (ONE, ":Tow", r"problem: .* no problem called 'Tow'; it defines One"),
         (
             ONE + "\n    def __init__(self):\n        raise KeyError('a')\n",

@@ -70,7 +70,8 @@ def test_the_posterior_in_five_dimensions_is_exact():
 def test_the_truncated_posterior_has_no_closed_form_in_five_dimensions():
     assert set(amci.problem("tail-5d").optimal_proposals()) == {"q2"}
     with pytest.raises(
-        ValueError, match=r"^variant: the optimal proposals of tail-5d are not known"
+        ValueError,
+        match=r"^variant: expected one of spline, normflows, paper, defensive for tail-5d",
     ):
         amci.load_proposals("tail-5d", variant="oracle")
 

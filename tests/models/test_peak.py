@@ -47,7 +47,7 @@ def test_there_is_no_y():
     y, theta = PROBLEM.cases(5, seed=0)
     assert y is None
     assert theta.shape == (5, 3)
-    with pytest.raises(ValueError, match=r"^y: peak has none"):
+    with pytest.raises(ValueError, match=r"^y: peak has no y"):
         PROBLEM.truth(1.0, POINTS[0])
 
 
@@ -72,7 +72,7 @@ def test_the_standard_error_takes_the_normalizer_for_known():
 
 
 def test_estimators_that_need_a_q2_say_so():
-    with pytest.raises(ValueError, match=r"^estimator: .* not there: q2"):
+    with pytest.raises(ValueError, match=r"^estimator: it needs q2"):
         amci.estimate(PROBLEM, ORACLE, theta=POINTS[0], estimator="snis-q2")
 
 

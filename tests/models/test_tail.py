@@ -83,7 +83,7 @@ def test_the_mismatch_control_stays_within_the_range_of_theta():
     assert PROBLEM.at_mismatch(1e4, 0.0, 1.0)[1] == 5.0
     with pytest.raises(ValueError, match=r"level: expected .* got"):
         PROBLEM.at_mismatch(-1.0, 0.0, 1.0)
-    with pytest.raises(ValueError, match=r"^y: expected a single one"):
+    with pytest.raises(ValueError, match=r"^y: expected a single case"):
         PROBLEM.at_mismatch(1.0, [[1.0], [2.0]], 1.0)
 
 
@@ -149,8 +149,8 @@ def test_batches_broadcast():
         (float("nan"), 1.0, r"y: expected .* got nan"),
         (np.zeros((0, 1)), 1.0, r"y: expected .* got shape \(0, 1\)"),
         (np.zeros((2, 1)), np.ones((3, 1)), r"y and theta: .* \(2,\) and \(3,\) do not broadcast"),
-        (1.0, None, r"theta: expected .* got None"),
-        (None, 1.0, r"y: expected .* got None"),
+        (1.0, None, r"theta: tail-1d needs it .* within \[0, 5\]"),
+        (None, 1.0, r"y: tail-1d needs it .* within \[-8, 8\]"),
         ("one", 1.0, r"y: expected .* got 'one'"),
     ],
 )

@@ -94,5 +94,5 @@ def test_the_posterior_s_particles_have_its_moments():
 
 
 def test_what_no_draw_reaches_asks_for_a_reference():
-    with pytest.raises(ValueError, match="define sample_defensive and log_defensive"):
+    with pytest.raises(ValueError, match="Define sample_defensive and log_defensive"):
         particles(Above(12), "q1_plus", torch.full((8, 1), 4.0))

@@ -208,7 +208,7 @@ def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
 def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
     file = tmp_path / "checkpoint.pt"
     file.write_bytes(content) if isinstance(content, bytes) else torch.save(content, file)
-    with pytest.raises(StoredFileError, match=r"checkpoint\.pt: not a training's checkpoint$"):
+    with pytest.raises(StoredFileError, match=r"checkpoint\.pt: not a checkpoint of a training"):
         train("tail-1d", minutes=0.5, out=tmp_path, resume=True)
 
 
@@ -228,7 +228,7 @@ def test_a_folder_with_a_training_is_not_written_over(whole):
         ({"variant": "maf"}, "variant: expected one of spline, paper, got 'maf'"),
         ({"seed": -1}, "seed: expected"),
         ({"device": "abacus"}, "device: expected auto, cpu"),
-        ({"source": "importance"}, "source: only variants on the paper's objective"),
+        ({"source": "importance"}, "source: applies to variants with the paper's objective"),
         (
             {"variant": "paper", "source": "gibbs"},
             "source: expected one of importance, mcmc, got 'gibbs'",
@@ -300,7 +300,10 @@ def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path, quick, ch
 
 @pytest.mark.parametrize(
     ("part", "message"),
-    [("arguments", "family: gaussian does not take"), ("settings", "objective: refine does not")],
+    [
+        ("arguments", "family: gaussian does not accept"),
+        ("settings", "objective: refine does not"),
+    ],
 )
 def test_an_argument_that_a_family_or_objective_does_not_take_is_named(
     tmp_path, quick, part, message
@@ -325,7 +328,7 @@ def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was(tmp_pa
         return result
 
     monkeypatch.setattr(SOAP, "step", poisoned)
-    with pytest.raises(TrainingDiverged, match=f"q1_plus: a parameter .* at step {steps};"):
+    with pytest.raises(TrainingDiverged, match=rf"q1_plus: a parameter .* at step {steps}\."):
         train("tail-1d", minutes=0.5, out=tmp_path / "out")
     q1 = load_proposals("tail-1d", folder=tmp_path / "out").q1_plus
     assert all(torch.isfinite(p).all() for p in q1.parameters())
@@ -371,4 +374,4 @@ def test_a_card_is_renewed_without_training(whole, tmp_path, capsys, monkeypatch
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "tail-1d", "--write"])
     assert ended.value.code == 2
-    assert "write: expected --folder too" in capsys.readouterr().err
+    assert "--write: needs --folder DIR" in capsys.readouterr().err

@@ -269,9 +269,7 @@ def _reference(problem: Problem, y: Point | None, theta: Point | None) -> Refere
     try:
         return amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
     except ValueError as error:
-        raise ValueError(
-            f"the problem has no exact value, and a reference run fails: {error}"
-        ) from error
+        raise ValueError(f"mu is not known, and the reference run failed: {error}") from error
 
 
 def computations_of(name: str) -> Computations:

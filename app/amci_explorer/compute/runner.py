@@ -74,7 +74,7 @@ class Cluster:
 
     def __init__(self, workers: int | None = None, dask: str | None = None) -> None:
         if workers is not None and dask is not None:
-            raise ValueError(f"workers: Dask has its own at {dask}, got {workers!r}")
+            raise ValueError(f"workers: expected None with dask={dask!r}, got {workers!r}")
         self._workers = default_workers() if workers is None else workers
         check_count("workers", self._workers, low=1, high=1000)
         self._dask = dask

@@ -103,7 +103,7 @@ def check_name(problem: str, text: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError(f"expected letters, digits and dashes, at most 34, got {name[:50]!r}")
     if name in (ORACLE, DEFENSIVE, FALLBACK, *registry.variants(problem)):
-        raise ValueError(f"there are proposals called {name} already; choose another name")
+        raise ValueError(f"proposals called {name} exist already. Choose another name")
     return name
 
 
@@ -180,7 +180,7 @@ class TrainingSession:
             ValueError: it has not.
         """
         if self.busy:
-            raise ValueError("a training is under way; stop it first")
+            raise ValueError("a training is running. Stop it first")
         self._clear(request)
         self._task = asyncio.get_running_loop().create_task(self._train(request))
         self.watch()

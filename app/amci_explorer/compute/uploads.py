@@ -145,9 +145,9 @@ def _extract(content: bytes, folder: str) -> None:
             if odd:
                 raise ValueError(f"{expected}, but {odd[0][:60]!r} is in it")
             if len(sizes) < len(archive.namelist()) or CONFIGURATION not in sizes:
-                raise ValueError(f"{expected}, with each file once and {CONFIGURATION}")
+                raise ValueError(f"{expected}, each file once, {CONFIGURATION} among them")
             if sum(sizes.values()) > MOST_UNPACKED:
-                raise ValueError(f"{expected}, its files are larger than 64 MB")
+                raise ValueError(f"{expected} of at most 64 MB unpacked, got more")
             archive.extractall(folder)
     except ValueError:
         raise
@@ -163,7 +163,7 @@ def _try(proposals: Proposals, problem: Problem) -> None:
         with torch.inference_mode():
             drawn = proposal(y, theta).draw(TRIED, torch.Generator().manual_seed(0))
         if not all(bool(each.isfinite().all()) for each in (*weights, *drawn)):
-            raise ValueError(f"{name}: gives numbers that are not finite")
+            raise ValueError(f"{name}: its draws or densities are NaN or infinite")
 
 
 @contextmanager
@@ -186,6 +186,6 @@ def limited(memory: int) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise ValueError("it takes more memory than is allowed here") from None
+        raise ValueError("it needs more memory than this server allows") from None
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)

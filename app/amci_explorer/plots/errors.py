@@ -150,7 +150,7 @@ def error_curves(
     """
     shape = next(iter(curves.by_name.values())).mean.shape
     if len(shape) != 1:
-        raise ValueError(f"curves: expected those of a single case, got shape {shape}")
+        raise ValueError(f"curves: expected a single case, got batch shape {shape}")
     found, parts = columns(curves, measure), []
     ylim = extent(found, measure, spread=spread)
     for name, each in found.items():

@@ -111,12 +111,12 @@ def hand_in(problem: Problem, *proposals: Proposals) -> None:
             problem, or a method of it returns what does not fit.
     """
     if problem.name in amci.problems() or BETWEEN in problem.name:
-        raise ValueError(f"name: expected one of its own, got {problem.name!r}")
+        raise ValueError(f"name: expected a name that no other problem has, got {problem.name!r}")
     for made in proposals:
         _check_problem(made, problem.name)
     for each in (problem.y, problem.theta):
         if each is not None and not np.isfinite(each.typical).all():
-            raise ValueError(f"{each.name}: its range has no end; declare the part that is shown")
+            raise ValueError(f"{each.name}: has an infinite range. Declare its typical_range")
     problem.typical_case()
     optimal = [ORACLE] if "q1_plus" in (problem.optimal_proposals() or {}) else []
     others = optimal if proposals else [*optimal, DEFENSIVE]
@@ -136,7 +136,7 @@ def load_file(text: str) -> Problem:
     """
     file, folder = _source(text)
     if folder is not None and not Path(folder).is_dir():
-        raise ValueError(f"there is no folder {folder}")
+        raise ValueError(f"no such folder: {folder}")
     try:
         return amci.load_problem(file)
     except ValueError as error:
@@ -250,7 +250,9 @@ def command_name(name: str) -> str:
         ValueError: it is from no file.
     """
     if name in OWN and name not in _FILES:
-        raise ValueError(f"{name} was added by a program; give the server its file to train")
+        raise ValueError(
+            f"{name} was added by a program. Start the server with its file to train it"
+        )
     return _FILES.get(name, name)
 
 
@@ -302,7 +304,9 @@ def in_a_line(message: object) -> str:
 
 def _check_problem(made: Proposals, name: str) -> None:
     if made.problem != name:
-        raise ValueError(f"proposals: expected ones for {name}, got ones for {made.problem}")
+        raise ValueError(
+            f"proposals: expected proposals for {name}, got proposals for {made.problem}"
+        )
 
 
 @lru_cache(TARGETS_KEPT)

@@ -247,7 +247,7 @@ class State(param.Parameterized):
         for name in [name for name in FIELDS if name in link]:
             try:
                 if len(str(link[name])) > READ:
-                    raise ValueError(f"expected something short, got {brief(link[name])}")
+                    raise ValueError(f"too long: {brief(link[name])}")
                 taken[name] = self._take(name, link[name])
                 if name == "f":
                     self.open(self.original, f=taken.pop(name), keep=False)

@@ -60,7 +60,7 @@ class Step:
             allowed = ", ".join((*PARTS, *CARDS))
             raise ValueError(f"expected one of {allowed} as light, got {self.light!r}")
         if bool(self.question) != bool(self.answer):
-            raise ValueError("expected an answer with its question")
+            raise ValueError("expected question and answer together")
         wrong = {name: "no such field" for name in self.state.keys() - {"problem", *FIELDS}}
         wrong |= State().read(self.state)
         if wrong:
@@ -108,7 +108,7 @@ def read_tour(file: str | Path) -> Tour:
                 state["problem"] = problem
             found.append(Step(**{**entry, "state": state}))
             if found[-1].name in [step.name for step in found[:-1]]:
-                raise ValueError(f"expected a name of its own, got {found[-1].name!r}")
+                raise ValueError(f"expected another name for each step, got {found[-1].name!r}")
     except KeyError:
         raise TourError(f"{place}: expected tables as [[steps]]") from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
