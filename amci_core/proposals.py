@@ -52,6 +52,7 @@ RENAMED = {
     "pairs": "cases",
     "budgets": "draws",
     "draws": "draws",
+    "draws": "draws",
     "unjudged": "undetermined",
     "mean_judged": "determined",
     "truth_matters": "reference_limited",
@@ -159,17 +160,18 @@ def load_history(
     if config is None:
         return ()
     folder, built = pretrained_root() / chosen.name / variant, config["proposals"]["q1_plus"]
-    return tuple(
-        HistoryEntry(
-            **{name: frame[name] for name in FIGURES},
-            proposals=dataclasses.replace(
-                trained,
-                variant=f"{variant} at step {frame['step']}",
-                q1_plus=_load_flow(chosen, folder, {**built, **frame}),
-            ),
+
+    def entry(frame: Mapping[str, Any]) -> HistoryEntry:
+        seconds = config.get("seconds", {}) | {"q1_plus": frame["seconds"]}
+        proposals = dataclasses.replace(
+            trained,
+            variant=f"{variant} at step {frame['step']}",
+            q1_plus=_load_flow(chosen, folder, {**built, **frame}),
+            card=trained.card | {"configuration": config | {"seconds": seconds}},
         )
-        for frame in config["snapshots"]
-    )
+        return HistoryEntry(**{name: frame[name] for name in FIGURES}, proposals=proposals)
+
+    return tuple(map(entry, config["snapshots"]))
 
 
 def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = False) -> Path:

@@ -215,6 +215,7 @@ def stream_learning(
         flows["q2"] = q2.q2
         of_q2 = q2.card.get("configuration", {}).get("proposals", {}).get("q2")
         configuration["proposals"]["q2"] = of_q2
+    seconds = configuration.setdefault("seconds", {})
     failed: dict[str, str] = state.get("failed", {})
     left = names[names.index(state["name"]) :] if state else names
     run: _Run | None = None
@@ -245,6 +246,8 @@ def stream_learning(
                 run = _Run(problem, name, budget, len(left) - i, steps, seed, choices, say, at)
                 for progress, flows[name] in run.run(before_step):
                     configuration["steps"][name] = sum(run.done.values())
+                    before_it = sum(s for n, s in seconds.items() if n != name)
+                    seconds[name] = round(budget.spent - before_it, 1)
                     configuration["recipe"][name] = run.recipes
                     configuration["proposals"][name] = run.entry
                     yield progress, ready()

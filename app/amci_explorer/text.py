@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "doubt",
+    "duration",
     "effective",
     "figure",
     "in_per_cent",
@@ -43,6 +44,11 @@ def doubt(standard_error: float, width: float = math.inf, *, judged: bool = True
     if standard_error > width or math.isinf(standard_error):
         return "unusable"
     return number(standard_error, 2) if judged and standard_error >= 0 else "not judged"
+
+
+def duration(seconds: float) -> str:
+    """A time: 40 s, 3 min."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def figure(value: float) -> str:

@@ -75,7 +75,7 @@ def test_check_has_three_exit_codes(run, tmp_path):
     assert first == "mine: 1 error"
     assert second.startswith("  error: sample_likelihood: its draws do not follow log_likelihood")
     assert others == [
-        "  not judged: log_evidence and the truth, before the errors above are mended"
+        "  not judged: log_evidence and the truth, before the errors above are fixed"
     ]
     wrong.write_text(text.replace(", typical_range=(-4.0, 4.0)", ", typical_range=(8.0, 9.0)"))
     code, out, _ = run("check wrong.py --format json")

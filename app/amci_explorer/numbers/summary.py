@@ -17,6 +17,7 @@ from amci_core.evaluation.runs import effective_errors, is_determined, least_eff
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
+from amci_explorer.numbers.cost import Cost, cost
 from amci_explorer.numbers.known import Level, Mu, exact, level
 from amci_explorer.problems.presets import ANYWHERE, where_f_is
 from amci_explorer.text import doubt, in_symbols, number
@@ -84,6 +85,7 @@ class Summary:
         verdict: The verdict on AMCI's estimate, one of `LEVELS`.
         reason: The first reason for it, a sentence.
         mu: What the estimates are compared with.
+        cost: What training cost, and what a query takes; None if there is nothing to compare.
     """
 
     rows: tuple[Row, ...]
@@ -99,6 +101,7 @@ class Summary:
     verdict: str
     reason: str
     mu: Mu
+    cost: Cost | None = None
 
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
@@ -232,6 +235,7 @@ def summarize(
         verdict=verdict,
         reason=own.verdict.text,
         mu=mu,
+        cost=cost(problem, proposals, *problem.check(y, theta), draws=total, mu=mu),
     )
 
 

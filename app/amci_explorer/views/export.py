@@ -6,6 +6,7 @@ __all__ = ["everything", "frame", "joined", "table"]
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import singledispatch
 from io import StringIO
 from typing import Any
@@ -18,6 +19,7 @@ from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.cases import FIGURES
 from amci_explorer.compute.results import Result
+from amci_explorer.numbers.cost import Cost
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.play import Playback
@@ -58,11 +60,12 @@ def everything(state: State, results: Mapping[str, Result]) -> StringIO:
     content: dict[str, Any] = {"state": state.as_json(), "results": {}}
     for name, found in results.items():
         figures = {n: v for n, v in vars(found.value).items() if isinstance(v, int | float | str)}
+        cost = {n: asdict(v) for n, v in vars(found.value).items() if isinstance(v, Cost)}
         content["results"][name] = {
             "answers": found.link,
             "complete": found.complete and not found.stopped,
             # pandas writes null for what JSON has no number for.
-            **json.loads(pd.Series(figures, dtype=object).to_json()),
+            **json.loads(pd.Series(figures | cost, dtype=object).to_json()),
             "table": json.loads(frame(found.value).to_json(orient="records", double_precision=15)),
         }
     return StringIO(json.dumps(content, indent=1))

@@ -13,7 +13,7 @@ from amci_core.proposals import DEFAULT_VARIANT
 from amci_explorer.problems import registry
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
-from amci_explorer.text import number
+from amci_explorer.text import duration, number
 from amci_explorer.views.layout import HTML
 
 STYLE = """
@@ -71,7 +71,7 @@ class FilmView:
         )
         rows = "".join(
             f"<tr{' aria-current=true' * (i == frame)}><td>{each.step:,}</td>"
-            f"<td>{_duration(each.seconds)}</td><td>{_variance(each)}</td></tr>"
+            f"<td>{duration(each.seconds)}</td><td>{_variance(each)}</td></tr>"
             for i, each in enumerate(self._frames)
         )
         head = "<tr><th>step</th><th>after</th><th>variance</th></tr>"
@@ -93,7 +93,3 @@ class FilmView:
 def _variance(frame: HistoryEntry) -> str:
     variance = frame.relative_variance
     return "no draw reaches f" if variance is None else number(variance, 2)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
