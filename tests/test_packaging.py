@@ -19,7 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from serving import PATIENCE
+from serving import PATIENCE, environment
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -188,6 +188,14 @@ def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(workplace: Pat
     versions = (workplace / ".venv" / "constraints.txt").read_text().splitlines()
     assert "torch==2.13.0+cpu" in versions
     assert set(frozen()) == {canonicalize_name(line.split("==")[0]) for line in versions}
+
+
+@pytest.mark.slow
+def test_the_command_and_the_page_need_nothing_of_posix():
+    program = [sys.executable, REPOSITORY / "tests" / "without_posix.py"]
+    done = subprocess.run(program, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "reliable" in done.stdout
 
 
 @pytest.mark.slow
