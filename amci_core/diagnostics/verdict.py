@@ -170,6 +170,8 @@ class Verdict:
         said = [f"{n:,} {level}" for n, level in zip(counts, LEVELS, strict=True) if n]
         return f"{', '.join(said) or 'none'}, of {self.codes.size:,} estimates"
 
+    __repr__ = __str__
+
     def __getitem__(self, index: Any) -> Verdict:
         place = (*index, ...) if isinstance(index, tuple) else (index, ...)
         return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))

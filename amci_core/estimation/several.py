@@ -142,6 +142,8 @@ class Several:
     def __str__(self) -> str:
         return "\n".join(f"{k}: {e}" for k, e in enumerate(self.estimates))
 
+    __repr__ = __str__
+
 
 @torch.inference_mode()
 def estimate_several(

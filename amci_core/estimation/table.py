@@ -94,6 +94,10 @@ class TableDiagnosis:
         """Whether `value` can be believed, with reasons in words."""
         return self.estimate.verdict
 
+    def __repr__(self) -> str:
+        draws = ", ".join(f"{n:,} of {name}" for name, n in self.counts.items())
+        return f"{self.name} from draws: {draws}\n{self.estimate}"
+
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values, for JSON."""
         return {
