@@ -84,8 +84,8 @@ class ReuseErrors:
         alpha, beta = self.optimum
         a, b = self.paper
         return (
-            f"ReuseErrors: {len(self.alphas)} alphas x {len(self.betas)} betas, {self.runs:,} runs; "
-            f"least variance at alpha {alpha:.3g}, beta {beta:.3g}; "
+            f"ReuseErrors: {len(self.alphas)} alphas x {len(self.betas)} betas, {self.runs:,} runs"
+            f"; least variance at alpha {alpha:.3g}, beta {beta:.3g}; "
             f"the paper's alpha* {a:.3g}, beta* {b:.3g}"
         )
 
