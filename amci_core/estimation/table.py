@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 
 from amci_core._arguments import check_number
 from amci_core.diagnostics import Verdict
-from amci_core.diagnostics.verdict import Evidence
+from amci_core.diagnostics.verdict import Requirements
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
@@ -215,7 +215,7 @@ def diagnose(
                 made if name == "snis-qm" else replace(made, names=called),
                 draws=draws.n,
                 positive=not draws.signed,
-                evidence=Evidence(against=against, r_eff=share),
+                requirements=Requirements(against=against, r_eff=share),
             )
     if not estimates:
         raise ValueError(
