@@ -94,6 +94,16 @@ class AmortizationMap:
     bound_ratio: Array
     done: NDArray[np.bool_]
 
+    def __repr__(self) -> str:
+        least = ", ".join(
+            f"{term} {np.nanmin(ess):.2g}"
+            for term, ess in zip(self.terms, self.relative_ess, strict=True)
+        )
+        return (
+            f"AmortizationMap: {self.cases:,} of {self.done.size:,} cases, {self.x.name} by "
+            f"{self.y.name}; least relative ESS: {least}"
+        )
+
     @property
     def log_variance(self) -> Array:
         """log10 of the per-draw relative variance, (m, n); -inf where it is zero."""

@@ -120,6 +120,8 @@ class Checked:
         lines += [f"  not judged: {each}" for each in self.not_judged]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def check(problem: Problem | str, *, seconds: float = 2.0) -> Checked:
     """Looks for mistakes in a problem: shapes, types, numbers, supports, samplers, truth.

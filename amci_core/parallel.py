@@ -75,6 +75,9 @@ class Stream(Iterator[T]):
         self.count, self.part, self.merge = count, part, merge
         self._done: list[Any] = []
 
+    def __repr__(self) -> str:
+        return f"Stream: {len(self._done)} of {self.count} parts done"
+
     def __next__(self) -> T:
         if len(self._done) == self.count:
             raise StopIteration

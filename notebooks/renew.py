@@ -75,7 +75,9 @@ def renew(path: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         notebook.cells.append(nbformat.v4.new_code_cell(SAVE.format(folder=scratch)))
         place = {"metadata": {"path": str(path.parent)}}
-        NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+        NotebookClient(
+            notebook, timeout=300, kernel_name="python3", resources=place, coalesce_streams=True
+        ).execute()
         seconds = time.perf_counter() - started
         del notebook.cells[-1]
         with headless_browser() as browser:

@@ -658,6 +658,20 @@ def test_a_hundred_dimensions_are_checked_in_time():
     assert [each.method for each in checked(Many()).errors] == ["sample_prior"]
 
 
+def test_a_hook_that_raises_is_named_however_it_was_given():
+    class OfLambdas(Right):
+        support = property(lambda self: 1 / 0)
+
+    found = checked(OfLambdas()).errors
+    assert [each.sentence for each in found] == [
+        "support: raised ZeroDivisionError: division by zero"
+    ]
+    right = Right()
+    right.support_plus = lambda theta: {}[theta]
+    (error,) = checked(right).errors
+    assert error.sentence.startswith("support_plus: raised KeyError")
+
+
 def test_what_is_no_problem_is_refused():
     for odd, hint in ((Right, r"\. Call the class: Right\(\)"), (None, "")):
         with pytest.raises(ValueError, match=rf"^problem: expected a Problem .*, got .*{hint}$"):

@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from torch import Generator
 
 import amci_core as amci
+from amci_core.estimation import Sampler
 from amci_core.evaluation import read_cases
 from amci_core.flows import Proposals
 
@@ -80,6 +82,32 @@ def test_what_are_no_proposals_is_named(given, tmp_path):
     for call in (*calls, partial(amci.save_proposals, tmp_path / "saved")):
         with pytest.raises(ValueError, match=r"^proposals: expected .*load_proposals.*, got"):
             call(given)
+
+
+RESULTS = {
+    "a case": lambda: amci.error_curves(TAIL, ORACLE, **AT, runs=2)["amci"],
+    "an estimate": lambda: amci.estimate(TAIL, ORACLE, **AT),
+    "an evaluation": lambda: amci.evaluate(TAIL, ORACLE, cases=2, runs=2),
+    "curves": lambda: amci.error_curves(TAIL, ORACLE, **AT, runs=2),
+    "draws": lambda: Sampler(TAIL, ORACLE, *TAIL.check(**AT)).draw([5, 0, 5], Generator()),
+    "a density": lambda: amci.load_proposals("tail-1d").q2(*TAIL.check(**AT)),
+    "a diagnosis": lambda: amci.diagnose({"log_weight": [0.0, 0.1], "x": [1.0, 2.0]}, f="x"),
+    "a map": lambda: amci.amortization_map(TAIL, ORACLE, size=2),
+    "a problem": lambda: TAIL,
+    "proposals": lambda: ORACLE,
+    "reuse": lambda: amci.reuse_errors(TAIL, ORACLE, **AT, alphas=[1.0], betas=[0.0], runs=500),
+    "a stream": lambda: amci.stream_error_curves(TAIL, ORACLE, **AT, runs=2),
+    "a verdict": lambda: amci.estimate(TAIL, ORACLE, **AT).verdict,
+    "what a check found": lambda: amci.check(TAIL, seconds=0.1),
+}
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_a_result_prints_as_a_few_lines(result):
+    text = repr(result())
+    assert " at 0x" not in text
+    assert len(text) < 1500
+    assert "array(" not in text
 
 
 def test_the_version_is_that_of_the_project():

@@ -4,11 +4,14 @@ import os
 import re
 import runpy
 import shutil
+import socket
 import subprocess
 import sys
 import tomllib
+import urllib.request
 from importlib.metadata import PathDistribution
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -16,6 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from serving import PATIENCE, environment
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -26,17 +30,9 @@ FOLDERS = {
     "docs": "amci_explorer/_docs",
     "pretrained": "amci_core/_pretrained",
 }
-# The server shows pages and pictures of docs/, and nothing else of it.
-NOT_SOURCE = shutil.ignore_patterns(
-    "__pycache__",
-    "*.pyc",
-    ".*",
-    "picture.py",
-    "reference.py",
-    "reach.py",
-    "mkdocs",
-    "estimators.json",
-)
+NOT_SOURCE = ("__pycache__", "*.pyc", ".*")
+# The server shows pages and pictures of docs/ only.
+NOT_PAGES = ("*.py", "*.json", "mkdocs")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +42,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, copy)
     for name in FOLDERS:
-        shutil.copytree(REPOSITORY / name, copy / name, ignore=NOT_SOURCE)
+        left_out = NOT_SOURCE + (NOT_PAGES if name == "docs" else ())
+        ignore = shutil.ignore_patterns(*left_out)
+        shutil.copytree(REPOSITORY / name, copy / name, ignore=ignore)
     return copy
 
 
@@ -190,3 +188,43 @@ def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(workplace: Pat
     versions = (workplace / ".venv" / "constraints.txt").read_text().splitlines()
     assert "torch==2.13.0+cpu" in versions
     assert set(frozen()) == {canonicalize_name(line.split("==")[0]) for line in versions}
+
+
+@pytest.mark.slow
+def test_the_command_and_the_page_need_nothing_of_posix():
+    program = [sys.executable, REPOSITORY / "tests" / "without_posix.py"]
+    done = subprocess.run(program, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "reliable" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_pip_route_of_the_docs_ends_at_a_page(source: Path, tmp_path: Path):
+    text = (REPOSITORY / "docs" / "install.md").read_text()
+    block = re.search(r"(?ms)^## With pip\n.*?^```sh\n(.*?)^```", text)[1]
+    *install, serve = block.splitlines()
+    check = re.search(r"(?ms)^## Check.*?^    (amci .*?)$", text)[1]
+    outside = {name: os.environ[name] for name in os.environ if not name.startswith("PYTHON")}
+    # The first `python` is the one that runs this test, which has a `python` beside it.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{outside['PATH']}"
+
+    def run(lines: list[str], **options: Any) -> Any:
+        command = ["sh", "-ec", "\n".join(lines)]
+        return subprocess.Popen(
+            command, env={**outside, "PATH": path}, stdout=subprocess.PIPE, text=True, **options
+        )
+
+    assert run(install, cwd=source).wait() == 0
+    # Elsewhere, only what is installed can be imported.
+    activate = f". {source}/.venv/bin/activate"
+    with run([activate, check], cwd=tmp_path) as estimate:
+        assert re.search(r"0\.000203.*reliable", estimate.communicate()[0], re.DOTALL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    served = [activate, f"exec {serve} --port {port} --workers 1"]
+    with run(served, cwd=tmp_path) as server:
+        try:
+            address = re.search("http://127.0.0.1:[0-9]+/dashboard", server.stdout.readline())[0]
+            assert urllib.request.urlopen(address, timeout=PATIENCE).status == 200
+        finally:
+            server.terminate()

@@ -38,11 +38,12 @@ def diagnose(
 ) -> None:
     """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict."""
     from amci_core.estimation.table import is_column
+    from amci_core.evaluation.sweep import versions
     from amci_core.tabular import read_columns
 
     columns = read_columns(table, wanted=lambda name: is_column(name, f))
     found = amci.diagnose(columns, f=f, log_E2=log_e2, r_eff=r_eff)
-    result = {"table": str(table), **found.as_dict()}
+    result = {"table": str(table), "versions": versions(), **found.as_dict()}
     if form is terminal.Format.json:
         terminal.print_json(result)
     else:

@@ -74,6 +74,8 @@ def estimate(
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Estimate mu(y, theta), with its standard error, diagnostics and a verdict."""
+    from amci_core.evaluation.sweep import origin
+
     given = {"y": y, "theta": theta}
     case = {k: None if v is None else terminal.split(k, v, float) for k, v in given.items()}
     chosen, proposals = terminal.load(problem, variant, folder)
@@ -98,8 +100,7 @@ def estimate(
             chosen, proposals, **common, relative_error=relative_error, escalate=escalate
         )
     result = {
-        "problem": chosen.name,
-        "variant": proposals.variant,
+        **origin(chosen, proposals),
         "estimator": estimator,
         **case,
         "seed": seed,

@@ -126,7 +126,9 @@ def evaluate(
         write_card(folder, found)
         os.replace(folder / NEW_CASES, folder / CASES)
     if form is terminal.Format.json:
-        terminal.print_json(found.as_dict())
+        from amci_core.evaluation.sweep import origin
+
+        terminal.print_json({**origin(chosen, proposals), **found.as_dict()})
     else:
         typer.echo(found)
     for number, why in found.failures.items():

@@ -43,7 +43,7 @@ def new(
     if not words:
         raise ValueError(f"FILE: expected a name with a letter or digit, got {file.name!r}")
     try:
-        with file.open("x") as opened:
+        with file.open("x", encoding="utf-8") as opened:
             opened.write(TEMPLATE.format(name="-".join(words)))
     except FileExistsError:
         raise ValueError(f"FILE: {file} exists already. Choose another name") from None

@@ -12,7 +12,7 @@ r"""Whether an estimate can be believed: what contradicts it, then three questio
 - Could they know? The draws of the defensive density, which no training has shaped, must reach
   every term by themselves.
 
-A long check of the proposals after their training (`evidence_near`) sets the N that is needed, and
+A long check of the proposals after their training (`requirements_near`) sets the N that is needed, and
 can answer the last question. Tails of weights, effective sample sizes and largest weights are
 diagnostics beside the verdict, not judges.
 
@@ -22,7 +22,7 @@ Warning:
 
 from __future__ import annotations
 
-__all__ = ["LEVELS", "Evidence", "Verdict", "evidence_near", "judge"]
+__all__ = ["LEVELS", "Requirements", "Verdict", "requirements_near", "judge"]
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -64,7 +64,7 @@ UNNORMALIZED = 6.0
 LEAST_SIDE = 0.01
 
 
-class Evidence(NamedTuple):
+class Requirements(NamedTuple):
     """What is known of proposals before a draw, for a batch (*).
 
     Arguments:
@@ -80,10 +80,10 @@ class Evidence(NamedTuple):
     r_eff: float = 1.0
 
 
-NOTHING_KNOWN = Evidence()
+NOTHING_KNOWN = Requirements()
 
 
-def evidence_near(check: Mapping[str, Any], y: Array, theta: Array | None) -> Evidence:
+def requirements_near(check: Mapping[str, Any], y: Array, theta: Array | None) -> Requirements:
     """What a long check of proposals after their training says of estimates at y and theta.
 
     A case takes over what was measured at the nearest checked case, with y and theta in units of
@@ -108,7 +108,7 @@ def evidence_near(check: Mapping[str, Any], y: Array, theta: Array | None) -> Ev
     within = ((here >= there.min(0) - scale) & (here <= there.max(0) + scale)).all(-1)
     needed = np.where(share[nearest, None] > ALL_BUT_EXACT, EXACT, others)
     needed = np.where(within[..., None], needed, UNKNOWN)
-    return Evidence(needed[..., 0], needed[..., 1])
+    return Requirements(needed[..., 0], needed[..., 1])
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,8 @@ class Verdict:
         said = [f"{n:,} {level}" for n, level in zip(counts, LEVELS, strict=True) if n]
         return f"{', '.join(said) or 'none'}, of {self.codes.size:,} estimates"
 
+    __repr__ = __str__
+
     def __getitem__(self, index: Any) -> Verdict:
         place = (*index, ...) if isinstance(index, tuple) else (index, ...)
         return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))
@@ -195,7 +197,7 @@ def judge(
     control: Regression,
     found: Errors,
     silent: NDArray[np.bool_],
-    evidence: Evidence = NOTHING_KNOWN,
+    requirements: Requirements = NOTHING_KNOWN,
     *,
     unbounded: NDArray[np.bool_] | bool = False,
 ) -> Verdict:
@@ -205,31 +207,31 @@ def judge(
         control: AMCI with control variates on all draws.
         found: What each of these draws adds to the error of the estimate.
         silent: Whether f is the same at all draws that estimate E1, (*).
-        evidence: What is known of the proposals beforehand.
+        requirements: What a verdict requires near each case.
         unbounded: Whether the standard error of the estimate is infinite, (*).
 
     Returns:
         The `Verdict`, (*).
     """
-    N = evidence.r_eff * control.determined_by
+    N = requirements.r_eff * control.determined_by
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
     why.fill(())
-    reasons = list(_reasons(control, found, silent, evidence))
+    reasons = list(_reasons(control, found, silent, requirements))
     reasons.append(_Reason(MORE_DRAWS, unbounded, "its standard error is infinite"))
     for level, holds, words, number in reasons:
         holds = np.broadcast_to(holds, N.shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
             why[place] += (words.format(float(np.broadcast_to(number, N.shape)[place])),)
-    own = evidence.r_eff * found.determined_by
+    own = requirements.r_eff * found.determined_by
     return Verdict(codes, why, np.where(np.isnan(N), N, own))
 
 
 def _reasons(
-    control: Regression, found: Errors, silent: NDArray[np.bool_], evidence: Evidence
+    control: Regression, found: Errors, silent: NDArray[np.bool_], requirements: Requirements
 ) -> Iterator[_Reason]:
     """The reasons against estimates, contradictions first."""
-    share, needed = evidence.r_eff, np.asarray(evidence.needed)
+    share, needed = requirements.r_eff, np.asarray(requirements.needed)
     N, own = share * control.determined_by, share * found.determined_by
     for text in evidence.against:
         yield _Reason(NO_TRUST, True, text)
@@ -264,7 +266,7 @@ def _reasons(
                 f"the ESS of the defensive density for {name} is {{:.1f}}: it is too far or too "
                 "narrow to tell"
             )
-            yield _Reason(MORE_DRAWS, share * ess < evidence.defensive, words, ess)
+            yield _Reason(MORE_DRAWS, share * ess < requirements.defensive, words, ess)
     else:
         largest = control.errors.largest_share
         rules = (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])

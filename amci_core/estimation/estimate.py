@@ -2,7 +2,7 @@ r"""One estimate of mu(y, theta), with its uncertainty and what it is made of.""
 
 from __future__ import annotations
 
-__all__ = ["estimate", "evidence_of", "pilot_moments"]
+__all__ = ["estimate", "requirements_of", "pilot_moments"]
 
 import math
 import warnings
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics.pareto import smoothed
-from amci_core.diagnostics.verdict import NOTHING_KNOWN, Evidence, evidence_near
+from amci_core.diagnostics.verdict import NOTHING_KNOWN, Requirements, requirements_near
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import (
@@ -172,7 +172,7 @@ def estimate(
         positive=problem.nonnegative and not constant,
         shift=constant,
         # The check is of all proposals together; both sides of f are all of it.
-        evidence=evidence_of(proposals, y, theta)
+        requirements=requirements_of(proposals, y, theta)
         if COMPLEMENT in used or used == _of_table(sampler)
         else NOTHING_KNOWN,
     )
@@ -187,12 +187,12 @@ def _smoothed(draws: Draws, j: int) -> Draws:
     return replace(draws, log_joint=log_joint)
 
 
-def evidence_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Evidence:
+def requirements_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Requirements:
     """What the long check of these proposals, if there was one, says of estimates at y, theta."""
     check = proposals.card.get("configuration", {}).get("verdict")
     if check is None:
         return NOTHING_KNOWN
-    return evidence_near(check, y.numpy(), None if theta is None else theta.numpy())
+    return requirements_near(check, y.numpy(), None if theta is None else theta.numpy())
 
 
 def pilot_moments(

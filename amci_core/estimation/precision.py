@@ -16,7 +16,7 @@ from torch import Tensor
 from amci_core._arguments import check_count, check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import MORE_DRAWS, NO_TRUST, RELIABLE
-from amci_core.estimation.estimate import evidence_of
+from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.result import LEVEL, Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import Draws, Estimator, moments, resolve
@@ -245,7 +245,9 @@ def _by_draws(
             chosen.prepare_all(draws),
             draws=draws.n + int(np.sum(dropped)),
             positive=problem.nonnegative,
-            evidence=evidence_of(proposals, y[rows], None if theta is None else theta[rows]),
+            requirements=requirements_of(
+                proposals, y[rows], None if theta is None else theta[rows]
+            ),
         )
 
     start = _first(chosen, proposals, QUICK_DRAWS, share) if batch else first

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Evidence
+from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Requirements
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
@@ -66,7 +66,7 @@ class Estimate:
         draws: Total number of draws of each case, pilots and the defensive density included.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
-        evidence: What is known of the proposals here.
+        requirements: What a verdict requires near this case.
 
     Attributes:
         value: The estimate, (*), in units of f.
@@ -85,7 +85,7 @@ class Estimate:
     draws: int
     positive: bool
     shift: float = 0.0
-    evidence: Evidence = NOTHING_KNOWN
+    requirements: Requirements = NOTHING_KNOWN
 
     @cached_property
     def combined(self) -> Combined:
@@ -169,7 +169,10 @@ class Estimate:
                 found = self.errors.uncertainty
                 error = np.where(unbounded, np.inf, found.standard_error)
                 found = replace(found, standard_error=error)
-        error, share = np.where(self._silent, np.nan, found.standard_error), self.evidence.r_eff
+        error, share = (
+            np.where(self._silent, np.nan, found.standard_error),
+            self.requirements.r_eff,
+        )
         return replace(
             found,
             standard_error=error / np.sqrt(share),
@@ -230,7 +233,9 @@ class Estimate:
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
         unbounded = np.isinf(self.standard_error)
-        return judge(self._control, self.errors, self._silent, self.evidence, unbounded=unbounded)
+        return judge(
+            self._control, self.errors, self._silent, self.requirements, unbounded=unbounded
+        )
 
     @property
     def bias(self) -> Array:

@@ -23,7 +23,7 @@ import torch
 from scipy.stats import t as student
 
 from amci_core._arguments import check_count, check_number
-from amci_core.estimation.estimate import evidence_of
+from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators.control_variates import Regressed
@@ -142,6 +142,8 @@ class Several:
     def __str__(self) -> str:
         return "\n".join(f"{k}: {e}" for k, e in enumerate(self.estimates))
 
+    __repr__ = __str__
+
 
 @torch.inference_mode()
 def estimate_several(
@@ -242,7 +244,7 @@ def estimate_several(
         table = np.diag([float(seen.count(j) > 0) for j in range(3)])
         table[2, 2] *= log_E2 is None
         shared = Regressed(table, seen, np.array([[seen.count(j) for j in range(4)]]))
-        evidence = evidence_of(proposals[k], y, theta)
+        requirements = requirements_of(proposals[k], y, theta)
         total = sum(counts.values())
-        found.append(Estimate(shared, total, problem.nonnegative, evidence=evidence))
+        found.append(Estimate(shared, total, problem.nonnegative, requirements=requirements))
     return Several(tuple(found))

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 
 from amci_core._arguments import check_number
 from amci_core.diagnostics import Verdict
-from amci_core.diagnostics.verdict import Evidence
+from amci_core.diagnostics.verdict import Requirements
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Tabled, resolve, tables
 from amci_core.estimators.combine import Prepared
@@ -93,6 +93,10 @@ class TableDiagnosis:
     def verdict(self) -> Verdict:
         """Whether `value` can be believed, with reasons in words."""
         return self.estimate.verdict
+
+    def __repr__(self) -> str:
+        draws = ", ".join(f"{n:,} of {name}" for name, n in self.counts.items())
+        return f"{self.name} from draws: {draws}\n{self.estimate}"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values, for JSON."""
@@ -211,7 +215,7 @@ def diagnose(
                 made if name == "snis-qm" else replace(made, names=called),
                 draws=draws.n,
                 positive=not draws.signed,
-                evidence=Evidence(against=against, r_eff=share),
+                requirements=Requirements(against=against, r_eff=share),
             )
     if not estimates:
         raise ValueError(

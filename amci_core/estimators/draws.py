@@ -74,6 +74,10 @@ class Draws:
     sets: Mapping[int, int] = field(default_factory=dict)
     f_max: float | None = None
 
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{n:,} of {COMPONENTS[j]}" for j, n in self.counts.items())
+        return f"Draws of batch shape {self.f.shape[:-1]}: {counts}"
+
     @property
     def n(self) -> int:
         """Number of points, all components together."""

@@ -95,6 +95,9 @@ class Cases:
         """The case of that rank, alone."""
         return Cases(self._table.slice(rank * self._rows, self._rows))
 
+    def __repr__(self) -> str:
+        return f"Cases: {len(self.number):,} cases with errors of {', '.join(self.by_name)}"
+
     def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound, surely below, and undecided, for B totals each.
 

@@ -11,6 +11,7 @@ __all__ = [
     "stream_error_curves",
 ]
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,14 @@ class Curve:
     truth: Truth
     tried: NDArray[np.bool_] | None = None
     known: bool = False
+
+    def __repr__(self) -> str:
+        *batch, runs, budgets = self.errors.shape
+        figures = ", ".join(
+            f"{v:.2g}" for v in np.median(self.remse_median.reshape(-1, budgets), 0)
+        )
+        of = f", {math.prod(batch):,} cases" if batch else ""
+        return f"Curve: {runs:,} runs{of}, ReMSE (median) {figures} by budget"
 
     @cached_property
     def mean(self) -> Array:

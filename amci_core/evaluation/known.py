@@ -34,6 +34,10 @@ class KnownCases:
     value: Array
     standard_error: Array
 
+    def __repr__(self) -> str:
+        low, high = self.value.min(), self.value.max()
+        return f"KnownCases: {len(self.value):,} cases with mu from {low:.3g} to {high:.3g}"
+
 
 def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
     """Reads cases and their values of mu from a table or a JSON file.

@@ -80,6 +80,15 @@ class ReuseErrors:
     common: bool
     runs_wanted: int
 
+    def __repr__(self) -> str:
+        alpha, beta = self.optimum
+        a, b = self.paper
+        return (
+            f"ReuseErrors: {len(self.alphas)} alphas x {len(self.betas)} betas, {self.runs:,} runs"
+            f"; least variance at alpha {alpha:.3g}, beta {beta:.3g}; "
+            f"the paper's alpha* {a:.3g}, beta* {b:.3g}"
+        )
+
     @property
     def runs(self) -> int:
         """Independent runs so far."""

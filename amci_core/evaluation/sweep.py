@@ -7,7 +7,16 @@ with the missing cases.
 
 from __future__ import annotations
 
-__all__ = ["digest", "folder_of", "origin", "read_sweep", "schema", "sweep_file", "write_table"]
+__all__ = [
+    "digest",
+    "folder_of",
+    "origin",
+    "read_sweep",
+    "schema",
+    "sweep_file",
+    "versions",
+    "write_table",
+]
 
 import hashlib
 import json
@@ -198,15 +207,20 @@ class SweepFile:
 
 def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
     """The origin of numbers: problem, proposals with hashes of their weights, and versions."""
-    import amci_core
-
-    own = {"amci-explorer": amci_core.__version__}
     return {
         "problem": problem.name,
         "variant": proposals.variant,
         "weights": _hashes(proposals),
-        "versions": own | {name: version(name) for name in PACKAGES},
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of those that its numbers depend on."""
+    import amci_core
+
+    own = {"amci-explorer": amci_core.__version__}
+    return own | {name: version(name) for name in PACKAGES}
 
 
 def digest(*arrays: Any) -> str:
@@ -223,12 +237,11 @@ def _hashes(proposals: Proposals) -> dict[str, str]:
     # A snapshot of a training has the card of its end.
     stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
     found = {}
-    for name in ("q1_plus", "q1_minus", "q2"):
-        q = getattr(proposals, name)
+    for name, q in proposals.by_name.items():
         if name in stored:
             found[name] = str(stored[name]["sha256"])
         elif isinstance(q, nn.Module):
             found[name] = digest(*(t.detach().numpy() for t in q.state_dict().values()))
-        elif q is not None:
+        else:
             found[name] = type(q).__name__
     return found

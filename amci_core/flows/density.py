@@ -39,6 +39,9 @@ class ConditionalDensity(ABC):
     def __init__(self, batch_shape: torch.Size) -> None:
         self.batch_shape = batch_shape
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of batch shape {tuple(self.batch_shape)}"
+
     def transport(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:

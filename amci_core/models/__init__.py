@@ -41,7 +41,7 @@ _PROBLEMS: dict[str, Callable[[], Problem]] = {
 
 
 def problems() -> tuple[str, ...]:
-    """The names of all problems, in the order in which they are best met.
+    """List the shipped problems, easiest first.
 
     Returns:
         The names.

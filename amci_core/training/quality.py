@@ -25,6 +25,7 @@ from amci_core.diagnostics.verdict import LEVELS, MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation import Estimate, estimate
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS
 from amci_core.evaluation import Evaluation
+from amci_core.evaluation.sweep import versions
 from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent, MixtureDensity
 from amci_core.io import plain, write_json
@@ -217,8 +218,8 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
     """Writes `evaluation.json`, and `quality` and `verdict` in `config.json`, of stored proposals.
 
     Weights are selected on one set of held-out cases and draws, and the quality comes from
-    another. The evaluation records the hashes of the weights that it judges. The verdict is that
-    of `long_check`.
+    another. The evaluation records the hashes of the weights that it judges, and versions. The
+    verdict is that of `long_check`.
 
     Arguments:
         folder: A folder with proposals.
@@ -238,7 +239,8 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
     config = proposals.card["configuration"]
     flows = {name: getattr(proposals, name) for name in config["proposals"]}
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
-    write_json(folder / "evaluation.json", {"weights": hashes, **plain(evaluation.as_dict())})
+    of = {"weights": hashes, "versions": versions()}
+    write_json(folder / "evaluation.json", of | plain(evaluation.as_dict()))
     renewed = {
         "quality": report(problem, flows),
         "verdict": long_check(problem, proposals, seconds=seconds),

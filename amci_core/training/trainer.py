@@ -124,6 +124,13 @@ class Progress:
     seconds: float
     stage: str
 
+    def __repr__(self) -> str:
+        return (
+            f"{self.proposal}, {self.stage}: step {self.step:,} of {self.steps:,}, loss "
+            f"{self.loss:.4g}, relative variance {self.quality.relative_variance:.3g} "
+            f"(best {self.best:.3g}), {self.seconds:.1f} s"
+        )
+
     @property
     def ended(self) -> bool:
         """Whether this is the trainer's last report."""

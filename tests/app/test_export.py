@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ from amci_explorer.compute.results import Result
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.state.state import State
 from amci_explorer.views import export
+
+import amci_core as amci
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +75,33 @@ def test_what_is_compared_is_one_table_with_both_choices():
         ["A", "8", "0.5"],
         ["B", "8", "0.5"],
     ]
+
+
+def test_files_name_the_version_the_seed_and_the_weights(in_a_loop):
+    entries = amci.load_proposals("tail-1d").card["configuration"]["proposals"]
+    hashes = {name: entry["sha256"] for name, entry in entries.items()}
+
+    def body(turned):
+        turned.does = True
+        explorer = turned.explorer
+        explorer.state.commit()
+        for file in (explorer.errors.csv.callback(), explorer.densities.table()):
+            head = file.readline()
+            assert "seed=3" in head
+            assert f"amci-explorer {amci.__version__}" in head
+            assert f"q1_plus {hashes['q1_plus'][:12]}" in head
+        content = json.load(explorer._everything())["results"]["errors"]
+        assert content["answers"]["seed"] == "3"
+        assert content["weights"] == hashes
+        assert content["versions"]["amci-explorer"] == amci.__version__
+
+    in_a_loop(body, {"problem": "tail-1d", "runs": "4", "seed": "3"})
+
+
+def test_weights_that_training_has_replaced_are_not_named(store, state):
+    old = Request("summary", replace(state.settings, revision=7))
+    assert "weights" not in export.origin_of(old)
+    assert "weights" in export.origin_of(Request("summary", state.settings))
 
 
 def everything(state, **found):

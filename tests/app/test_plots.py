@@ -157,9 +157,10 @@ def test_a_map_shows_the_layer_that_is_chosen(layer):
 def test_diagnostics_show_the_weights_of_every_term_and_the_running_estimate():
     problem = amci.problem("gain-loss")
     y, theta = problem.check(1.0, 0.4)
-    given = {"y": y, "theta": theta, "draws": 64, "seed": 0}
-    found = diagnosis(problem, amci.load_proposals("gain-loss"), **given)
-    shown = list(diagnostics(found))
+    proposals = amci.load_proposals("gain-loss")
+    found = diagnosis(problem, proposals, y=y, theta=theta, draws=64, seed=0)
+    picture = diagnostics(problem, proposals, 1.0, 0.4, draws=64)
+    shown = list(picture)
     assert len(shown) == 7
     for term, histogram, scatter in zip(found.terms, shown[:3], shown[3:6], strict=True):
         bars = next(each for each in histogram if isinstance(each, hv.Rectangles))
@@ -169,16 +170,14 @@ def test_diagnostics_show_the_weights_of_every_term_and_the_running_estimate():
     line = part(shown[6], "Curve", "AMCI").dimension_values("value")
     off = 100 * (found.along.value - found.mu.value) / abs(found.mu.value)
     np.testing.assert_allclose(line, off, atol=1e-9)
-    hv.render(diagnostics(found))
+    hv.render(picture)
 
 
 @pytest.mark.parametrize("variant", ["paper", "oracle"])
 def test_a_histogram_names_its_term_and_a_tail_only_where_a_line_of_it_is_drawn(variant):
     problem = amci.problem("tail-1d")
-    y, theta = problem.check(1.0, 3.0)
     proposals = amci.load_proposals("tail-1d", variant=variant)
-    found = diagnosis(problem, proposals, y=y, theta=theta, draws=64, seed=0)
-    shown = [hv.render(each) for each in diagnostics(found)]
+    shown = [hv.render(each) for each in diagnostics(problem, proposals, 1.0, 3.0, draws=64)]
     for called, histogram, scatter in zip(("E₁", "E₂"), shown[:2], shown[2:4], strict=True):
         assert f"weight of {called} " in histogram.xaxis.axis_label
         assert f"weight of {called} " in scatter.yaxis.axis_label

@@ -48,7 +48,7 @@ def test_the_card_says_what_the_core_does(in_a_loop):
         assert f"{float(expected.value):.5f}" in said
         assert not card.upload.message.visible
         lines = list(csv.reader(card.csv.callback()))
-        assert lines[0][0] == "# table=mine.csv"
+        assert lines[0][0] == f"# table=mine.csv (amci-explorer {amci.__version__})"
         assert lines[1][:2] == ["estimator", "value"]
         assert float(lines[2][1]) == pytest.approx(float(expected.value))
         everything = json.load(turned.explorer._everything())

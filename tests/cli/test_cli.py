@@ -1,5 +1,6 @@
 """The command `amci`, as a user sees it: what it prints, where, and its exit codes."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -96,6 +97,25 @@ def test_estimate_gives_what_python_gives(run, estimator):
     for name, term in expected.terms.items():
         assert found["terms"][name]["value"] == term.value
         assert found["terms"][name]["nonzero_share"] == (expected.diagnostics[name].nonzero_share)
+
+
+def test_saved_results_name_the_version_the_seed_and_the_weights(run):
+    files = {name: (PAPER / f"{name}.safetensors").read_bytes() for name in ("q1_plus", "q2")}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    for words in (
+        "estimate tail-1d --variant paper --y 1 --theta 3 --seed 5",
+        "evaluate tail-1d --variant paper --cases 1 --runs 2 --budgets 2 --seed 5",
+    ):
+        found = strict(succeeded(run(f"{words} --format json")))
+        assert found["weights"] == hashes
+        assert found["versions"]["amci-explorer"] == amci.__version__
+        assert found["seed"] == 5
+
+
+def test_weights_of_all_proposals_that_an_estimate_draws_from_are_named(run):
+    # `amci-cv` draws from q1_complement as well.
+    found = strict(succeeded(run("estimate tail-1d --y 1 --theta 3 --format json")))
+    assert set(found["weights"]) == {"q1_plus", "q2", "q1_complement"}
 
 
 def test_what_is_not_finite_becomes_null(run):

@@ -73,6 +73,7 @@ def test_a_file_says_what_its_columns_say(run, columns, tmp_path, kind):
         component=columns["component"],
     )
     assert found["draws"] == {"q1_plus": 400, "q2": 300}
+    assert found["versions"]["amci-explorer"] == amci.__version__
     for name, e in expected.estimates.items():
         assert found["estimates"][name]["value"] == pytest.approx(float(e.value), rel=1e-12)
         assert found["estimates"][name]["verdict"]["text"] == e.verdict.text

@@ -147,8 +147,8 @@ def test_the_check_sets_what_verdicts_ask_near_its_cases():
     theta = [[1.1], [2.1], [2.9], [4.5]]
     e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 4, theta, draws=500)
     # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
-    assert e.evidence.needed.tolist() == [2, 28, 28, 28]
-    assert e.evidence.defensive.tolist() == [0, 10, 10, 3]
+    assert e.requirements.needed.tolist() == [2, 28, 28, 28]
+    assert e.requirements.defensive.tolist() == [0, 10, 10, 3]
     # Without the bad case, and with cases enough, it answers whether the draws could know.
     for good, defensive in (
         (10 * cases[:2], [0, 0]),
@@ -158,11 +158,11 @@ def test_the_check_sets_what_verdicts_ask_near_its_cases():
     ):
         card = {"configuration": {"verdict": {"draws": 1000, "cases": good}}}
         e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 2, theta[:2], draws=500)
-        assert e.evidence.needed.tolist() == [2, 28]
-        assert e.evidence.defensive.tolist() == defensive
+        assert e.requirements.needed.tolist() == [2, 28]
+        assert e.requirements.defensive.tolist() == defensive
     # It does not speak for one of the proposals alone.
     alone = amci.estimate(PROBLEM, replace(ORACLE, card=card), 1.0, 1.1, estimator="snis-q2")
-    assert alone.evidence.needed == 28
+    assert alone.requirements.needed == 28
 
 
 @pytest.mark.parametrize("name", ["tail-1d", "gain-loss", "peak"])

@@ -11,7 +11,7 @@ import torch
 from hidden import hidden
 from pytorch_optimizer import SOAP
 
-from amci_core import load_proposals, problem, proposals
+from amci_core import __version__, load_proposals, problem, proposals
 from amci_core.cli import main
 from amci_core.io import StoredFileError, pretrained_root, read_json, read_tensors
 from amci_core.proposals import available_variants
@@ -123,7 +123,9 @@ def test_training_writes_proposals_that_load_with_log_film_and_evaluation(whole,
     assert [frame["step"] for frame in config["snapshots"]][-1] == config["steps"]["q1_plus"]
     log = json.loads((folder / "training.json").read_text())
     assert len(log) == len(reports)
-    assert "amci" in json.loads((folder / "evaluation.json").read_text())["estimators"]
+    evaluation = json.loads((folder / "evaluation.json").read_text())
+    assert "amci" in evaluation["estimators"]
+    assert evaluation["versions"]["amci-explorer"] == __version__
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(whole, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 
 from amci_core._arguments import part_seed
 from amci_core.estimation import Estimate
-from amci_core.estimation.estimate import evidence_of
+from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.sampling import Sampler, generators
 from amci_core.estimators import COMPONENTS, resolve
 from amci_core.estimators.draws import (
@@ -58,7 +58,7 @@ class CaseDraws:
         y, theta = problem.check(y, theta)
         self._sampler = sampler = Sampler(problem, proposals, y, theta)
         self._present = proposals.present
-        self._evidence = evidence_of(proposals, y, theta)
+        self._evidence = requirements_of(proposals, y, theta)
         self.draws, points = self._draw(draws, self._defensive(draws), seed)
         self.n = max(draws, LEAST_DRAWS)
         if self.n > draws:
@@ -80,7 +80,7 @@ class CaseDraws:
             chosen.prepare_all(first),
             draws=first.n,
             positive=self._sampler.problem.nonnegative,
-            evidence=self._evidence,
+            requirements=self._evidence,
         )
 
     def _defensive(self, count: int) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 __all__ = ["STYLES", "diagnostics", "running_estimate", "weights_against_x", "weights_histogram"]
 
 import math
+from typing import Any
 
 import holoviews as hv
 import numpy as np
 
 from amci_core.estimators.draws import Array
+from amci_core.flows import Proposals
+from amci_core.models import Problem
 from amci_explorer.colours import ESTIMATORS, SHAPES
-from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights
+from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights, diagnosis
 from amci_explorer.plots.style import axis, draws_ticks, frame, short_ticks
 from amci_explorer.text import terms
 
@@ -21,12 +24,27 @@ LEAST_HEIGHT = 0.5
 SHOWN_FROM = 0.03
 
 
-def diagnostics(estimate: Diagnosis, *, coordinate: int = 0, dark: bool = False) -> hv.Layout:
+def diagnostics(
+    problem: Problem,
+    proposals: Proposals,
+    y: Any = None,
+    theta: Any = None,
+    *,
+    draws: int = 1000,
+    coordinate: int = 0,
+    seed: int = 0,
+    dark: bool = False,
+) -> hv.Layout:
     """The weights of each term as a histogram and against x, and AMCI's running estimate.
 
     Arguments:
-        estimate: What `amci_explorer.numbers.diagnosis.diagnosis` gives.
+        problem: The problem.
+        proposals: Proposals for it.
+        y: A single observation, (D_y,), or a number.
+        theta: A single parameter of f, (D_theta,), or a number.
+        draws: Draws from each proposal, at least 1,000.
         coordinate: Which coordinate of x the weights are shown against, from 0.
+        seed: Whole number >= 0.
         dark: Whether the page is dark.
 
     Returns:
@@ -34,20 +52,18 @@ def diagnostics(estimate: Diagnosis, *, coordinate: int = 0, dark: bool = False)
 
     Example:
         >>> import amci_core as amci
-        >>> from amci_explorer.numbers.diagnosis import diagnosis
         >>> problem = amci.problem("tail-1d")
-        >>> y, theta = problem.check(1.0, 3.0)
-        >>> given = {"y": y, "theta": theta, "draws": 64, "seed": 0}
-        >>> found = diagnosis(problem, amci.load_proposals("tail-1d"), **given)
-        >>> len(diagnostics(found))
+        >>> len(diagnostics(problem, amci.load_proposals(problem), 1.0, 3.0))
         5
     """
-    signed = any(term.name == "E1_minus" for term in estimate.terms)
-    called = [(term, terms(signed=signed)[term.name]) for term in estimate.terms]
+    checked = problem.check(y, theta)
+    found = diagnosis(problem, proposals, y=checked[0], theta=checked[1], draws=draws, seed=seed)
+    signed = any(term.name == "E1_minus" for term in found.terms)
+    called = [(term, terms(signed=signed)[term.name]) for term in found.terms]
     parts = [weights_histogram(*each, dark=dark) for each in called]
     parts += [weights_against_x(*each, coordinate, dark=dark) for each in called]
-    parts.append(running_estimate(estimate, dark=dark))
-    return hv.Layout(parts).cols(len(estimate.terms)).opts(shared_axes=False)
+    parts.append(running_estimate(found, dark=dark))
+    return hv.Layout(parts).cols(len(found.terms)).opts(shared_axes=False)
 
 
 def weights_histogram(

@@ -251,7 +251,8 @@ class Card:
 
     def _file(self) -> StringIO:
         frames, found = self._frames(), self._both()
-        return export.table(*((name, frames[name], found[name].link) for name in found))
+        rows = {name: export.with_origin(frames[name], found[name].asked) for name in found}
+        return export.table(*((name, rows[name], found[name].link) for name in found))
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {name: self.frame(each.value) for name, each in self._both().items()}

@@ -2,7 +2,7 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["everything", "frame", "joined", "table"]
+__all__ = ["everything", "frame", "joined", "origin_of", "table", "with_origin"]
 
 import json
 from collections.abc import Mapping
@@ -18,12 +18,15 @@ import pandas as pd
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.cases import FIGURES
+from amci_core.evaluation.sweep import origin, versions
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.cost import Cost
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.summary import Summary
+from amci_explorer.problems import registry
 from amci_explorer.state.state import State
 
 
@@ -41,6 +44,35 @@ def table(*parts: tuple[str, pd.DataFrame, Mapping[str, str]]) -> StringIO:
     joined({name: rows for name, rows, _ in parts}).to_csv(text, index=False, na_rep="nan")
     text.seek(0)
     return text
+
+
+def with_origin(rows: pd.DataFrame, asked: Any) -> pd.DataFrame:
+    """A table that names the version and the weights that its rows come from.
+
+    Arguments:
+        rows: The table.
+        asked: The request that it answers.
+    """
+    of = origin_of(asked)
+    names = [f"{name} {found[:12]}" for name, found in of.get("weights", {}).items()]
+    text = f"amci-explorer {of['versions']['amci-explorer']}"
+    rows.attrs["origin"] = "; ".join([text, *(["weights " + ", ".join(names)] * bool(names))])
+    return rows
+
+
+def origin_of(asked: Any) -> dict[str, Any]:
+    """Versions and hashes of weights.
+
+    Draws from elsewhere have no weights, and those of proposals that training has replaced since
+    are gone.
+    """
+    settings = getattr(asked, "settings", None)
+    now = settings and registry.revision(settings.problem, settings.variant)
+    if settings is None or settings.revision != now:
+        return {"versions": versions()}
+    store = computations_of(settings.problem)
+    found = origin(store.problem, store.proposals(settings))
+    return {name: found[name] for name in ("versions", "weights")}
 
 
 def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -63,6 +95,7 @@ def everything(state: State, results: Mapping[str, Result]) -> StringIO:
         cost = {n: asdict(v) for n, v in vars(found.value).items() if isinstance(v, Cost)}
         content["results"][name] = {
             "answers": found.link,
+            **origin_of(found.asked),
             "complete": found.complete and not found.stopped,
             # pandas writes null for what JSON has no number for.
             **json.loads(pd.Series(figures | cost, dtype=object).to_json()),

@@ -150,8 +150,13 @@ class DensityPanel:
 
     def table(self) -> StringIO:
         """What is shown, as a file; and the reference case."""
-        links = {n: Request("densities", case.settings).link for n, case in self._cases.items()}
-        return export.table(*((name, rows, links[name]) for name, rows in self._lines().items()))
+        asked = {n: Request("densities", case.settings) for n, case in self._cases.items()}
+        return export.table(
+            *(
+                (name, export.with_origin(rows, asked[name]), asked[name].link)
+                for name, rows in self._lines().items()
+            )
+        )
 
     @property
     def _cases(self) -> dict[str, State]:
