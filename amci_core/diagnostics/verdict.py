@@ -12,7 +12,7 @@ r"""Whether an estimate can be believed: what contradicts it, then three questio
 - Could they know? The draws of the defensive density, which no training has shaped, must reach
   every term by themselves.
 
-A long check of the proposals after their training (`requirements_near`) sets the N that is needed, and
+A long check of the proposals after their training (`requirements_near`) sets the needed N, and
 can answer the last question. Tails of weights, effective sample sizes and largest weights are
 diagnostics beside the verdict, not judges.
 
@@ -22,7 +22,7 @@ Warning:
 
 from __future__ import annotations
 
-__all__ = ["LEVELS", "Requirements", "Verdict", "requirements_near", "judge"]
+__all__ = ["LEVELS", "Requirements", "Verdict", "judge", "requirements_near"]
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -233,7 +233,7 @@ def _reasons(
     """The reasons against estimates, contradictions first."""
     share, needed = requirements.r_eff, np.asarray(requirements.needed)
     N, own = share * control.determined_by, share * found.determined_by
-    for text in evidence.against:
+    for text in requirements.against:
         yield _Reason(NO_TRUST, True, text)
     for name, nats in _misfits(control).items():
         words = (

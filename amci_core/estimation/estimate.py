@@ -2,7 +2,7 @@ r"""One estimate of mu(y, theta), with its uncertainty and what it is made of.""
 
 from __future__ import annotations
 
-__all__ = ["estimate", "requirements_of", "pilot_moments"]
+__all__ = ["estimate", "pilot_moments", "requirements_of"]
 
 import math
 import warnings
