@@ -51,8 +51,6 @@ FIGURES: dict[str, Any] = {
 RENAMED = {
     "pairs": "cases",
     "budgets": "draws",
-    "draws": "draws",
-    "draws": "draws",
     "unjudged": "undetermined",
     "mean_judged": "determined",
     "truth_matters": "reference_limited",

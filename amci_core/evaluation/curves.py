@@ -71,10 +71,8 @@ class Curve:
     known: bool = False
 
     def __repr__(self) -> str:
-        *batch, runs, budgets = self.errors.shape
-        figures = ", ".join(
-            f"{v:.2g}" for v in np.median(self.remse_median.reshape(-1, budgets), 0)
-        )
+        *batch, runs, draws = self.errors.shape
+        figures = ", ".join(f"{v:.2g}" for v in np.median(self.remse_median.reshape(-1, draws), 0))
         of = f", {math.prod(batch):,} cases" if batch else ""
         return f"Curve: {runs:,} runs{of}, ReMSE (median) {figures} by budget"
 

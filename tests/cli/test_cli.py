@@ -104,7 +104,7 @@ def test_saved_results_name_the_version_the_seed_and_the_weights(run):
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     for words in (
         "estimate tail-1d --variant paper --y 1 --theta 3 --seed 5",
-        "evaluate tail-1d --variant paper --cases 1 --runs 2 --budgets 2 --seed 5",
+        "evaluate tail-1d --variant paper --cases 1 --runs 2 --draws 2 --seed 5",
     ):
         found = strict(succeeded(run(f"{words} --format json")))
         assert found["weights"] == hashes

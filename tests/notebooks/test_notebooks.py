@@ -37,7 +37,7 @@ assert abs(error).max() < 0.02
     "03": """
 near = curves["snis-qm"].remse[3:] / curves["bound"].remse[3:]
 assert 0.6 < near.min() <= near.max() < 1.5
-slope = np.polyfit(np.log(curves.budgets[1:]), np.log(curves["amci"].remse[1:]), 1)[0]
+slope = np.polyfit(np.log(curves.draws[1:]), np.log(curves["amci"].remse[1:]), 1)[0]
 assert abs(slope + 1) < 0.25
 assert both["snis-qm-stratified"].remse[0] < 1e-3 * both["bound"].remse[0]
 for case, expected in formula.items():
