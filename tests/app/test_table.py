@@ -114,7 +114,7 @@ def test_a_file_may_not_take_more_memory_than_is_allowed(monkeypatch):
         return np.ones(2**30)  # 8 GB
 
     monkeypatch.setattr("amci_explorer.compute.uploads.read_columns", greedy)
-    with pytest.raises(ValueError, match="more memory than is allowed"):
+    with pytest.raises(ValueError, match="more memory than this server"):
         read_draws("draws.csv", SAMPLE, "f")
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 

@@ -261,3 +261,8 @@ def test_an_error_that_all_runs_share_is_not_determined():
     assert not found.determined.any()
     assert found.best is None
     assert not found.prediction_holds
+
+
+def test_a_signed_f_is_refused_with_the_reason():
+    with pytest.raises(ValueError, match=r"takes both signs; .*f >= 0\. Use error_curves"):
+        amci.reuse_errors("gain-loss", y=1.0, theta=1.0, alphas=[1.0], betas=[0.0])
