@@ -43,9 +43,9 @@ NAMES = {
 }
 # How the note names what needs no training.
 RIVALS = {
-    "prior": "draws from the prior",
-    "defensive": "draws from the defensive density",
-    "posterior": "independent draws from the posterior",
+    "prior": "prior draws",
+    "defensive": "defensive draws",
+    "posterior": "posterior draws",
     QUADRATURE: "quadrature",
 }
 # The effective number of errors from which on an undetermined mean is shown, as
@@ -193,7 +193,7 @@ def about_cost(found: Cost | None, error: float) -> str:
     """
     if found is None:
         return ""
-    took = f"Training took about {duration(found.training)}."
+    took = f"Training took {duration(found.training)}."
     rivals = {} if math.isnan(error) else found.rivals(max(error, EXACT))
     if not rivals:
         what = "AMCI's error" if math.isnan(error) else "that of draws without training"
@@ -210,7 +210,7 @@ def about_cost(found: Cost | None, error: float) -> str:
     if lasting:
         verb = "is" if lasting == [QUADRATURE] else "are"
         said.append(f"{' and '.join(RIVALS[n] for n in lasting)} {verb} cheaper for ever")
-    return f"{took} At the same error {'; '.join(said)}."
+    return f"{took} At equal error {'; '.join(said)}."
 
 
 def _after(queries: float) -> str:
