@@ -235,7 +235,7 @@ class Visit:
     def take_table(self, card: str) -> list[dict[str, str]]:
         """The lines of a card's table, from its file."""
         with self.page.expect_download() as download:
-            self.press_in(card, "CSV")
+            self.press_in(card, f"{card}, CSV")
         _, *lines = download.value.path().read_text().splitlines()
         return list(csv.DictReader(lines))
 

@@ -20,15 +20,26 @@ from amci_explorer.js.scripts import (
 )
 from amci_explorer.server.compat import start_busy_timer
 from amci_explorer.server.session import callback
-from amci_explorer.views.layout import column, side_by_side
+from amci_explorer.views.layout import column
 from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
 from amci_explorer.views.style import CROWDED, NARROW, THEME
 
-WITHOUT_HEADER = "header { display: none !important; }"
+HEADERS = "header, main .MuiToolbar-root { display: none !important; }"
+WITHOUT_HEADER = f":host {{ --bar: 0px; }} {HEADERS}"
+# What scrolls on a screen is as long as its content on paper.
+PRINTED = f"""
+@media print {{
+  {HEADERS}
+  :host, .page, :has(.main-content), .main-content {{
+    height: auto !important; overflow: visible !important; display: block !important;
+    background: none !important; }}
+}}
+"""
 MAIN = f"""
 :host {{ padding: 8px 16px 12px; gap: 12px; box-sizing: border-box; background: var(--page);
         min-height: calc(100vh - var(--bar)); }}
 @media {NARROW} {{ :host {{ padding: 8px; gap: 8px; }} }}
+@media print {{ :host {{ filter: var(--printed, none); }} }}
 """
 # The handles beside the pictures stay in sight while these scroll. On a narrow page what is not
 # in the bar at the bottom comes last, and the page ends above that bar.
@@ -37,11 +48,17 @@ BENCH = f"""
 @media {NARROW} {{ :host {{ flex-flow: column nowrap !important; padding-bottom: 150px; }} }}
 """
 SIDE = f"""
-:host {{ flex: 0 0 248px !important; width: 248px !important; position: sticky; top: 0;
-        max-height: calc(100vh - var(--bar)) !important; overflow-y: auto; padding-bottom: 12px;
-        box-sizing: border-box; scrollbar-width: thin; }}
+:host {{ flex: 0 0 260px !important; width: 260px !important; position: sticky; top: 0;
+        max-height: calc(100vh - var(--bar)) !important; overflow-y: auto; padding: 6px 6px 12px;
+        margin: -6px !important; box-sizing: border-box; scrollbar-width: thin; }}
+:host > * {{ flex: none; }}
 @media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; position: static;
-                          max-height: none !important; overflow: visible; }} }}
+                          max-height: none !important; overflow: visible; padding: 0;
+                          margin: 0 !important; }} }}
+@media print {{
+  :host {{ position: static; max-height: none !important; overflow: visible; }}
+  :host > :not(:first-of-type) {{ display: none !important; }}
+}}
 """
 # On a narrow page its parts stand in one column with the controls.
 REST = f"""
@@ -63,23 +80,14 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         explorer: The views and controls.
         document: The session's Bokeh document.
     """
+    side, rest = explorer.controls.side, explorer.rest
     if explorer.small:
-        shown = explorer.cards[0].panel if explorer.cards else explorer.densities.panel
-        handles = explorer.controls.case.panel
-        main = column(
-            explorer.alerts,
-            side_by_side(shown, handles, least=280),
-            explorer.address,
-            stylesheet=MAIN,
-        )
-    else:
-        side, rest = explorer.controls.side, explorer.rest
-        side.stylesheets, rest.stylesheets = (
-            [*part.stylesheets, sheet] for part, sheet in ((side, SIDE), (rest, REST))
-        )
-        main = column(
-            column(side, rest, gap=16, stylesheet=BENCH), explorer.address, stylesheet=MAIN
-        )
+        shown = explorer.cards[0] if explorer.cards else explorer.densities
+        side, rest = column(explorer.controls.case.panel), column(explorer.alerts, shown.panel)
+    side.stylesheets, rest.stylesheets = (
+        [*part.stylesheets, sheet] for part, sheet in ((side, SIDE), (rest, REST))
+    )
+    main = column(column(side, rest, gap=16, stylesheet=BENCH), explorer.address, stylesheet=MAIN)
     created = pmui.Page(
         title="AMCI Explorer",
         sidebar=[],
@@ -89,7 +97,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         dark_theme=_theme(explorer.state.theme) == "dark",
         template=TEMPLATE,
         busy_indicator=None,
-        stylesheets=[WITHOUT_HEADER] if explorer.small else [],
+        stylesheets=[PRINTED, WITHOUT_HEADER] if explorer.small else [PRINTED],
         meta_description="See amortized Monte Carlo integration at work.",
     )
 

@@ -41,7 +41,7 @@ def test_densities_are_normalized_on_their_points(store, y, theta):
 @pytest.mark.parametrize(("y", "theta"), POINTS)
 def test_region_carries_99_per_cent_of_g(store, y, theta):
     found = shown(store, choice(store, y, theta))
-    low, high = found.region
+    low, high = found.regions["g"]
     assert theta <= low < high
     above_low, above_high, above_theta = (
         np.exp(log_ndtr(-(x - y / 2) * np.sqrt(2))) for x in (low, high, theta)

@@ -83,7 +83,7 @@ def test_marginals_have_mass_one_and_end_at_theta(y, theta):
     # It does not sink towards theta.
     if y != CASES[1][0]:
         assert found.target[found.x > theta[3]][0] > 0.3 * found.target.max()
-    assert found.region[0] >= theta[3] - 0.1 == found.threshold - 0.1
+    assert found.regions["g"][0] >= theta[3] - 0.1 == found.threshold - 0.1
     assert found.plane.labels == ("x₂", "x₅")
 
 

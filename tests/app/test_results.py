@@ -131,7 +131,7 @@ def test_coming_back_shows_what_was_there(card, jobs):
 
 
 def test_a_file_names_the_choice_of_what_it_holds(card, jobs):
-    (download,) = parts(card, "CSV")
+    (download,) = parts(card, "Plain, CSV")
     assert download.disabled
     card.start()
     jobs.do("plain")
@@ -180,7 +180,7 @@ def test_another_problem_leaves_nothing(card, jobs):
     card.open()
     assert card.results.of("plain") is None
     assert card.shown is None
-    assert parts(card, "CSV")[0].disabled
+    assert parts(card, "Plain, CSV")[0].disabled
 
 
 def test_results_are_kept_with_what_they_answer(card, jobs):

@@ -196,7 +196,7 @@ def what_is_shown_can_be_taken_home(opened):
 def a_picture_can_be_saved(opened):
     with opened.page.expect_download() as download:
         opened.page.locator(".part-errors").get_by_title("Save as SVG").first.click()
-    assert download.value.suggested_filename == "errors.svg"
+    assert download.value.suggested_filename == "amci-tail-1d-errors.svg"
     assert "<svg" in download.value.path().read_text()[:200]
     opened.page.once("dialog", lambda dialog: dialog.accept("picture"))
     with opened.page.expect_download() as download:

@@ -33,18 +33,26 @@ export function render({model}) {
         const part = model.opened && model.lit ? find(document, `part-${model.lit}`) : null
         if (lit != null) { lit.style.outline = "" }
         if (part != null) {
-            part.style.outline = "3px solid var(--accent)"
-            part.style.borderRadius = "10px"
+            // Within the margin of what has one, so that it crosses no words.
+            const within = parseFloat(getComputedStyle(part).paddingLeft) > 4
+            Object.assign(part.style, {
+                outline: "3px solid var(--accent)",
+                outlineOffset: within ? "-3px" : "2px",
+                borderRadius: "10px",
+            })
         }
         lit = part
     }
     const lead = () => {
         light()
         if (lit == null) { return }
-        // The step stands at the bottom: what it is about stands above it.
-        lit.style.scrollMarginBottom = `${place.offsetHeight + 8}px`
-        const tall = lit.clientHeight > 0.6 * window.innerHeight
-        lit.scrollIntoView({block: tall ? "start" : "nearest"})
+        // What the step is about stands beside it or above it, on a narrow page below it.
+        const beside = lit.getBoundingClientRect().right < place.getBoundingClientRect().left
+        const room = beside ? "6px" : `${place.offsetHeight + 8}px`
+        const narrow = window.innerWidth < NARROW
+        lit.style.scrollMargin = narrow ? `${room} 0 0` : `6px 0 ${room}`
+        const tall = !beside && lit.clientHeight > 0.6 * window.innerHeight
+        lit.scrollIntoView({block: narrow || tall ? "start" : "nearest"})
     }
     const show = () => {
         place.hidden = !model.opened
@@ -56,10 +64,10 @@ export function render({model}) {
         question.open = false
         back.disabled = model.step == 0
         next.disabled = model.step == model.count - 1
-        // What the step opens is laid out first. On a narrow page the step would leave the screen:
-        // there one is led by the button.
+        place.scrollTop = 0
+        // What the step opens is laid out first.
         window.clearTimeout(waiting)
-        waiting = window.setTimeout(window.innerWidth < NARROW ? light : lead, 500)
+        waiting = window.setTimeout(lead, 500)
     }
     back.onclick = () => go(-1)
     next.onclick = () => go(1)

@@ -17,9 +17,9 @@ from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers import Look
-from amci_explorer.numbers.line import REGION_MASS, LineDensities
+from amci_explorer.numbers.line import LineDensities
 from amci_explorer.numbers.plane import PlaneDensities
-from amci_explorer.numbers.weighted import NAMES, Weighted, densest, ends_of_f, weighted
+from amci_explorer.numbers.weighted import NAMES, Weighted, ends_of_f, weighted
 
 # Draws of each proposal and of the defensive density.
 DRAWS = 512
@@ -91,7 +91,6 @@ def drawn_densities(
         label=settings.labels[one],
         x=x,
         **line,
-        region=densest(x, np.nan_to_num(line["target"]), REGION_MASS),
         extent=extent,
         threshold=bounds[0] if len(bounds) == 1 else None,
         plane=PlaneDensities(

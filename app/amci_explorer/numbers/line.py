@@ -27,7 +27,7 @@ from amci_explorer.numbers.weighted import (
     weighted,
 )
 
-# The share of g that lies in the region which is shaded, and of each density in the picture.
+# The share of g in the interval that is named, and of each density in the picture.
 REGION_MASS, SHOWN_MASS = 0.99, 0.9995
 # Draws of each density that say where to look, and points in the picture beside those needed.
 DRAWS, EVEN = 64, 151
@@ -48,14 +48,12 @@ class LineDensities(Densities):
 
     Arguments:
         x: Points, increasing, closer where densities change; (n,).
-        region: An interval that carries 99 % of g.
         extent: What the picture shows of x.
         threshold: Where f begins or ends, if that is known.
         label: The coordinate's name.
     """
 
     x: Array
-    region: tuple[float, float]
     extent: tuple[float, float]
     threshold: float | None
     label: str = "x"
@@ -85,11 +83,23 @@ class LineDensities(Densities):
 
     @property
     def place(self) -> str:
-        low, high = self.region
         at = "" if self.threshold is None else f" The threshold is at {self.threshold:.3g}."
-        known = np.isfinite(self.target).any()
-        g = f" 99 % of g lies from {low:.3g} to {high:.3g}." if known else ""
-        return f"Densities over {self.label}.{at}{g}"
+        lie = [
+            f" 99 % of {name} lies from {low:.3g} to {high:.3g}."
+            for name, (low, high) in self.regions.items()
+        ]
+        return f"Densities over {self.label}.{at}{''.join(lie)}"
+
+    @property
+    def regions(self) -> dict[str, tuple[float, float]]:
+        """Intervals that carry 99 % of g, or of both its parts where f takes both signs."""
+        signed = self.target_minus is not None
+        parts = {"g⁺" if signed else "g": self.target, "g⁻": self.target_minus}
+        return {
+            name: densest(self.x, density, REGION_MASS)
+            for name, density in parts.items()
+            if density is not None and np.isfinite(density).all()
+        }
 
 
 def line_densities(
@@ -144,7 +154,6 @@ def line_densities(
     return LineDensities(
         x=shown,
         **found,
-        region=densest(shown, np.nan_to_num(g), REGION_MASS),
         extent=extent,
         threshold=bounds[0] if len(bounds) == 1 else None,
         variant=proposals.variant,

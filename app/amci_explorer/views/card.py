@@ -19,8 +19,8 @@ from amci_explorer.compute.results import Result, Results
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views import export
-from amci_explorer.views.figures import Theme, entitle
-from amci_explorer.views.layout import card, column, row
+from amci_explorer.views.figures import Theme, entitle_all
+from amci_explorer.views.layout import ON_SCREEN, card, column, row
 from amci_explorer.views.status import Status
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words.settings import difference, file_name
@@ -62,7 +62,13 @@ class Card:
         self.button = pmui.Button(label="Cancel", variant="outlined", styles=unseen, **looks)
         self.button.on_click(callback(lambda _: self.press()))
         self.csv = pmui.FileDownload(
-            label="CSV", callback=self._file, filename=f"{self.name}.csv", variant="text", **looks
+            label=f"{self.title}, CSV",
+            callback=self._file,
+            filename=f"{self.name}.csv",
+            variant="text",
+            sx={"textTransform": "none"},
+            stylesheets=[ON_SCREEN],
+            **looks,
         )
         # Takes what is computed for the reference case.
         self._for_reference = SimpleNamespace(
@@ -128,7 +134,7 @@ class Card:
         self.shown = self.reference = None
         self.halted = ""
         self.csv.disabled = True
-        entitle(self.body, self.state.f)
+        entitle_all(self.body, self.state.original, self.state.f)
         self.clear()
         self.redraw()
         self._as_table.renew()

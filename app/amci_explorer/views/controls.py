@@ -23,9 +23,9 @@ from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls, bound
 from amci_explorer.views.film import FilmView
 from amci_explorer.views.inputs import CountField, Message, flat_button, select
-from amci_explorer.views.layout import HTML, NOTE, column, hide, row, sections
+from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column, hide, row, sections
 from amci_explorer.views.position import PositionView
-from amci_explorer.views.style import LOW, NARROW
+from amci_explorer.views.style import FADE, LOW, NARROW
 from amci_explorer.views.target import TargetControls
 from amci_explorer.words.own import about_warnings, note
 from amci_explorer.words.settings import about_reference
@@ -55,12 +55,11 @@ TOP = """
 :host > div:first-of-type { flex: none !important; width: 290px !important; }
 @media (max-width: 599.95px) { :host > div:first-of-type { width: 210px !important; } }
 """
-CHIPS = """
-:host { flex: 1 1 0 !important; width: auto !important; min-width: 0; overflow-x: auto !important;
-        flex-wrap: nowrap !important; scrollbar-width: none; padding: 3px 24px 3px 3px;
-        box-sizing: border-box;
-        mask-image: linear-gradient(90deg, #000 calc(100% - 24px), transparent); }
-:host > * { flex: none; white-space: nowrap; max-width: none !important; }
+CHIPS = f"""
+:host {{ flex: 1 1 0 !important; width: auto !important; min-width: 0; overflow-x: auto !important;
+        flex-wrap: nowrap !important; scrollbar-width: none; padding: 3px 40px 3px 3px;
+        box-sizing: border-box; mask-image: {FADE}; }}
+:host > * {{ flex: none; white-space: nowrap; max-width: none !important; }}
 """
 
 
@@ -129,7 +128,12 @@ class Controls:
         self._show_steps()
         self.open()
         self.top = column(
-            row(self.problem, row(*self._presets, gap=6, stylesheet=CHIPS), gap=8, stylesheet=TOP),
+            row(
+                self.problem,
+                row(*self._presets, gap=6, stylesheet=CHIPS + ON_SCREEN),
+                gap=8,
+                stylesheet=TOP,
+            ),
             self._messages["problem"],
             self._warned,
             self._note,

@@ -449,7 +449,7 @@ class _Course:
         shown.line("days", "median", source=reference, line_alpha=FAINT, **looks)
         shown.line("days", "median", source=band, **looks)
         shown.scatter("days", "sizes", source=points, size=10, marker="diamond", color=ink)
-        self._text = HTML("", "p { margin: 0.5rem 0 0 0; font-size: var(--text); }")
+        self._text = HTML("", NOTE)
         self.panel = column(pane(shown), self._text)
 
     def show(self, found: TumourDensities, reference: TumourDensities | None) -> None:

@@ -60,6 +60,11 @@ UNUSED: dict[str, list[Any]] = {
 }
 # For a line below the picture, on a narrow page for two, so that nothing moves when it comes.
 ROOM = f":host {{ min-height: 1.2rem; }} @media {NARROW} {{ :host {{ min-height: 2.4rem; }} }}"
+SMALL = {
+    "& .MuiFormControlLabel-root": {"marginRight": "6px"},
+    "& .MuiFormControlLabel-label": {"fontSize": "var(--small)"},
+    "& .MuiCheckbox-root": {"padding": "3px"},
+}
 WORDS = {"text_font_size": "12px", "text_font_style": "bold", "text_baseline": "middle"}
 
 
@@ -87,7 +92,7 @@ class ErrorCard(Card):
 
     def tools(self) -> list[Any]:
         switches = {"spread of runs": "spread", "Sobol points": "sobol"}
-        boxes = pmui.CheckBoxGroup(options=switches, inline=True, size="small", margin=0)
+        boxes = pmui.CheckBoxGroup(options=switches, inline=True, size="small", margin=0, sx=SMALL)
 
         def take(*_: Any) -> None:
             chosen = {name: name in (boxes.value or []) for name in switches.values()}

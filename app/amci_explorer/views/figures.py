@@ -11,6 +11,7 @@ __all__ = [
     "describe",
     "dress",
     "entitle",
+    "entitle_all",
     "give_up_names",
     "legend",
     "lighten",
@@ -32,6 +33,7 @@ from bokeh.models import (
     HoverTool,
     LabelingPolicy,
     Range1d,
+    SaveTool,
     Scale,
     SelectionPolicy,
     Ticker,
@@ -49,7 +51,8 @@ SAVE_SVG = """
     const view = [...Bokeh.index.query(v => v.model.toolbar?.tools.includes(cb_obj))][0]
     view?.export("svg").to_blob().then(blob => {
         const href = URL.createObjectURL(blob)
-        const download = `${view.model.name}.svg`
+        const {filename} = view.model.toolbar.tools.find(({type}) => type == "SaveTool")
+        const download = `${filename}.svg`
         Object.assign(document.createElement("a"), {href, download}).click()
         URL.revokeObjectURL(href)
     })
@@ -164,7 +167,7 @@ def legend(names: Iterable[str]) -> str:
 
 def at_most(height: int) -> str:
     """A style sheet of a figure, by which it is no higher than this on a low, narrow screen."""
-    return f"@media {LOW} and {NARROW} {{ :host {{ max-height: {height}px !important; }} }}"
+    return f"@media {NARROW} and {LOW} {{ :host {{ max-height: {height}px !important; }} }}"
 
 
 def add_hover(
@@ -203,13 +206,19 @@ def describe(shown: figure, text: str) -> None:
     shown.html_attributes = {"role": "img", "aria-label": text}
 
 
-def entitle(part: Any, f: str) -> None:
-    """Names another f in the pictures of a part of the page, so that saved ones name it too."""
+def entitle(shown: figure, problem: str, f: str) -> None:
+    """Names the problem in a picture's file, and another f in the picture."""
+    shown.title.text = f and f"f = {f}"
+    shown.select_one(SaveTool).filename = f"amci-{problem}-{shown.name}"
+
+
+def entitle_all(part: Any, problem: str, f: str) -> None:
+    """Names problem and f in all pictures of a part of the page."""
     for each in part.select(pn.pane.Bokeh):
         if isinstance(each.object, figure):
-            each.object.title.text = f and f"f = {f}"
+            entitle(each.object, problem, f)
     for each in part.select(lambda part: hasattr(part, "entitle")):
-        each.entitle(f)
+        each.entitle(problem, f)
 
 
 def set_range(axis: Range1d, low: float, high: float) -> None:

@@ -6,6 +6,8 @@ __all__ = [
     "HELP",
     "HTML",
     "NOTE",
+    "ON_SCREEN",
+    "WIDE",
     "card",
     "column",
     "explain",
@@ -32,7 +34,10 @@ h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4;
      display: var(--title-display, block); }
 """
 # Where the title stands in the page's tabs, tools come after the picture.
-TOP = ":host { order: var(--tools-order, 0); flex-wrap: wrap !important; }"
+TOP = """
+:host { order: var(--tools-order, 0); flex-wrap: wrap !important; }
+:host > div:first-of-type { flex: 1 0 auto !important; width: auto !important; }
+"""
 HELP = """
 details { font-size: var(--small); line-height: 1.5; }
 summary { cursor: pointer; color: var(--muted); width: max-content; border-radius: 4px; }
@@ -41,10 +46,20 @@ p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 """
 # A sentence about a control, below it.
 NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
+# For controls, which paper does without.
+ON_SCREEN = "@media print { :host { display: none !important; } }"
+# A wide table: a shadow at its edge says that more follows to the right.
+WIDE = """
+.wide { overflow-x: auto; font-variant-numeric: tabular-nums; background:
+    linear-gradient(90deg, transparent, var(--paper) 60%) right / 40px 100% no-repeat local,
+    linear-gradient(90deg, transparent, rgb(0 0 0 / 25%)) right / 14px 100% no-repeat scroll; }
+@media print { .wide { overflow: visible; } }
+"""
 CARD = """
 :host { background: var(--paper); border-radius: 10px; padding: 8px 16px 12px;
         min-width: 0; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
+@media print { :host { break-inside: avoid; } }
 """
 
 SECTIONS = {

@@ -27,7 +27,7 @@ from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound, same
 from amci_explorer.views.densities import DensityView
-from amci_explorer.views.figures import entitle, give_up_names
+from amci_explorer.views.figures import entitle_all, give_up_names
 from amci_explorer.views.layout import HTML, card, column, explain, hide
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words import HELP
@@ -94,7 +94,7 @@ class DensityPanel:
         for name, choice in self._choices.items():
             hide(choice, (problem.x.dim == 1) != (name == "logarithmic") or problem.x.dim == 2)
         self.follow(SHAPING)
-        entitle(self.panel, self._state.f)
+        entitle_all(self.panel, self._state.original, self._state.f)
 
     def follow(self, changed: set[str]) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
@@ -116,7 +116,7 @@ class DensityPanel:
             self.view = DensityView(found, logarithmic=state.logarithmic, dark=self._dark)
             self.view.describe(found)
             self.view.show_draws(self._draws)
-            entitle(self.view.panel, state.f)
+            entitle_all(self.view.panel, state.original, state.f)
             if self.view.handle is not None:
                 self.view.handle.on_move(self._grabbed)
         if self.view.handle is not None:

@@ -13,7 +13,7 @@ from bokeh.models import HoverTool
 from bokeh.plotting import figure
 
 from amci_explorer.server.session import callback
-from amci_explorer.views.figures import dress, give_up_names
+from amci_explorer.views.figures import dress, entitle, give_up_names
 from amci_explorer.views.layout import column
 
 Point = Callable[[float, float], None]
@@ -51,7 +51,7 @@ class Picture(pn.pane.HoloViews):
             linked_axes=False,
             widgets={},
         )
-        self._called, self.alternative, self._f = called, alternative, ""
+        self._called, self.alternative, self._titles = called, alternative, ("", "")
         self._moved, self._dropped = moved, dropped
         self._parts: list[Any] = []
         self._pipe = hv.streams.Pipe()
@@ -88,15 +88,15 @@ class Picture(pn.pane.HoloViews):
         self.alternative = text
         self._label()
 
-    def entitle(self, f: str) -> None:
-        """Names another f in the picture, so that a saved one names it too."""
-        self._f = f
+    def entitle(self, problem: str, f: str) -> None:
+        """Names the problem in the picture's file, and another f in the picture."""
+        self._titles = problem, f
         self._label()
 
     def _label(self) -> None:
         if self.figure is not None:
             self.figure.html_attributes = {"role": "img", "aria-label": self.alternative}
-            self.figure.title.text = self._f and f"f = {self._f}"
+            entitle(self.figure, *self._titles)
 
     def _dress(self, plot: Any, element: Any) -> None:
         """Gives a figure its name, tools and words; called whenever HoloViews has drawn it."""

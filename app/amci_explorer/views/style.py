@@ -7,7 +7,17 @@ colour vision can tell apart.
 
 from __future__ import annotations
 
-__all__ = ["BAR_HEIGHT", "CROWDED", "LOW", "NARROW", "PALETTE", "THEME", "VARIABLES", "VERDICTS"]
+__all__ = [
+    "BAR_HEIGHT",
+    "CROWDED",
+    "FADE",
+    "LOW",
+    "NARROW",
+    "PALETTE",
+    "THEME",
+    "VARIABLES",
+    "VERDICTS",
+]
 
 from typing import Any
 
@@ -21,11 +31,13 @@ TYPE = {"small": 0.8125, "text": 0.9375, "title": 1.0625, "figure": 1.3125, "hea
 # Spaces are whole numbers of this, in pixels.
 SPACE = 8
 # Up to this width one column, one picture at a time, and the handles in a bar at the bottom.
-NARROW = "(max-width: 1099.95px)"
+NARROW = "screen and (max-width: 1099.95px)"
 # Screens on which pictures are lower.
 LOW = "(max-height: 559.95px)"
 # And those with no room beside pictures for the names of curves.
-CROWDED = f"(max-width: 599.95px), {NARROW} and {LOW}"
+CROWDED = f"screen and (max-width: 599.95px), {NARROW} and {LOW}"
+# What scrolls sideways fades away where more follows.
+FADE = "linear-gradient(90deg, #000 calc(100% - 40px), transparent)"
 # The page's header, in pixels.
 BAR_HEIGHT = 48
 # What the colour of each level of a verdict is called in style sheets.
@@ -74,7 +86,16 @@ VARIABLES = f"""
 :root {{ {_declared(_SIZES | PALETTE["light"] | _of_curves(False))} --bar: {BAR_HEIGHT}px; }}
 :root[data-theme="dark"] {{ {_declared(PALETTE["dark"] | _of_curves(True))} color-scheme: dark; }}
 body {{ color: var(--ink); }}
-:root[data-theme] body {{ background: var(--page); }}
+/* As wide as a screen: a printer scales it. Pictures of a dark page are drawn in light ink. */
+@page {{ size: A3 landscape; margin: 10mm; }}
+@media print {{
+  :root {{ --page: #fff; --paper: #fff; }}
+  :root, body {{ background: #fff !important; color-scheme: light !important;
+                 print-color-adjust: exact; }}
+  :root[data-theme="dark"] {{ --page: #000; --paper: #000;
+                              --printed: invert(1) hue-rotate(180deg) brightness(1.2); }}
+}}
+@media screen {{ :root[data-theme] body {{ background: var(--page); }} }}
 """
 
 # What Material's own parts are on this page: their roles, names and outlines of focus.

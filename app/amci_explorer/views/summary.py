@@ -14,7 +14,7 @@ from amci_explorer.numbers.summary import Summary
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML
+from amci_explorer.views.layout import HTML, WIDE
 from amci_explorer.words import HELP
 
 STYLE = """
@@ -22,7 +22,6 @@ STYLE = """
 .tiles div { border-left: 3px solid var(--line); padding-left: 10px; font-size: var(--small);
              line-height: 1.4; min-height: 7em; }
 .tiles b { display: block; font-size: var(--title); line-height: 1.5; }
-.wide { overflow-x: auto; font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; font-size: var(--text); width: 100%; }
 caption, th { text-align: left; font-size: var(--small); color: var(--muted); }
 th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
@@ -43,7 +42,7 @@ class SummaryCard(Card):
     help = HELP["summary"]
 
     def content(self) -> list[Any]:
-        self._text = HTML("", STYLE)
+        self._text = HTML("", STYLE, WIDE)
         return [self._text]
 
     def asked(self, case: State) -> Request:

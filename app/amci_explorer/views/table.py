@@ -27,7 +27,7 @@ from amci_explorer.text import doubt, number, percent
 from amci_explorer.views.card import Card
 from amci_explorer.views.export import frame
 from amci_explorer.views.inputs import Upload
-from amci_explorer.views.layout import HTML, row
+from amci_explorer.views.layout import HTML, WIDE, row
 from amci_explorer.words import HELP
 from amci_explorer.words.diagnosis import pretty, sentence
 
@@ -46,7 +46,7 @@ RESULT = """
 .level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
 p, li { margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }
 ul { margin: 0; padding-left: 1.1rem; }
-.scroll { overflow-x: auto; margin: 12px 0; }
+.wide { margin: 12px 0; }
 table { border-collapse: collapse; font-size: var(--small); font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
 thead th { border-bottom: 1px solid var(--line); }
@@ -77,7 +77,7 @@ class TableCard(Card):
             variant="outlined",
             margin=0,
         )
-        self.result = HTML("", RESULT)
+        self.result = HTML("", RESULT, WIDE)
         return [
             HTML(f"<p>{EXPECTED}</p>", RESULT),
             row(self.upload, self.f, download, gap=8),
@@ -192,5 +192,5 @@ def _known(value: float | None, write: Callable[[float], str]) -> str:
 
 def _table(title: str, lines: list[dict[str, str]]) -> str:
     html = pd.DataFrame(lines).to_html(index=False, border=0)
-    around = f'class="scroll" tabindex="0" role="region" aria-label="{title}"'
+    around = f'class="wide" tabindex="0" role="region" aria-label="{title}"'
     return f"<div {around}><p><b>{title}</b></p>{html}</div>"

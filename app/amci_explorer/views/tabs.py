@@ -13,11 +13,12 @@ from amci_explorer.compute.results import Results
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, column
+from amci_explorer.views.layout import HTML, ON_SCREEN, column
+from amci_explorer.views.style import CROWDED, FADE
 
 NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
-ROOM = ":host { min-height: 95vh; }"
+ROOM = "@media screen { :host { min-height: 95vh; } }"
 PLAIN = {
     "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
     "& .MuiTab-root.Mui-focusVisible": {
@@ -25,6 +26,11 @@ PLAIN = {
         "outlineOffset": "-3px",
     },
     "& .MuiTabs-root": {"minHeight": "40px", "marginBottom": "10px"},
+    # Where a finger scrolls them there are no arrows: they fade away where more follow.
+    f"@media {CROWDED}": {
+        "& .MuiTabs-scroller": {"maskImage": FADE},
+        "& .MuiTabs-list": {"paddingRight": "40px"},
+    },
 }
 
 
@@ -53,6 +59,7 @@ class TabsView:
             sizing_mode="stretch_width",
             margin=0,
             sx=PLAIN,
+            stylesheets=[ON_SCREEN],
         )
         self._strip.param.watch(callback(self._turned), "active")
         self._place = column(stylesheet=ROOM)

@@ -15,7 +15,7 @@ from amci_explorer.views.layout import column, sections
 
 # A longer table takes a page seconds to lay out: the CSV has all of it.
 MOST = 200
-PLACE = ":host { max-height: 420px !important; overflow: auto; }"
+PLACE = "@media screen { :host { max-height: 420px !important; overflow: auto; } }"
 
 
 class AsTable:

@@ -6,14 +6,22 @@ __all__ = ["TargetControls"]
 
 from typing import Any
 
+import numpy as np
+
 from amci_core.models import Problem
 from amci_core.models.expression import LONGEST, ExpressionError
+from amci_explorer.compute.computations import computations_of
+from amci_explorer.numbers.weighted import weighted
 from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.inputs import Typed, flat_button, select
 from amci_explorer.views.layout import HELP, HTML, column, explain
+
+# Draws from each proposal and the defensive density.
+TRIED = 1000
+ZERO = "f is 0 at every point tried around this posterior: μ is 0, or tiny. Change f, y or θ."
 
 
 class TargetControls:
@@ -28,11 +36,13 @@ class TargetControls:
         self.field = Typed("f(x, θ), then Enter", state.f, "")
         self.field.placeholder = "the problem's f"
         self._allowed = HTML("", HELP)
+        self._is_zero = False
         self._own = flat_button("Restore the problem's f", lambda _: self._take(""))
         self._examples = select("Examples", {"": ""}, margin=(6, 0, 0, 0))
         for widget in (self.field, self._examples):
             widget.param.watch(callback(self._chose), "value")
         state.param.watch(lambda *_: self.show(), "f")
+        state.param.watch(lambda *_: self._judge(), "committed")
         self.panel = column(self.field, self._allowed, self._examples, self._own, gap=6)
         self.open()
 
@@ -50,12 +60,27 @@ class TargetControls:
         self._own.disabled = not f
         self.field.value = f
         self.field.complain()
+        self._is_zero = False
+        self._judge()
         if self._examples.value not in ("", f):
             self._examples.value = ""
 
     def complain(self, text: str) -> None:
         """Says what is wrong; assistive technology reads it with the field."""
         self.field.complain(text)
+
+    def _judge(self) -> None:
+        """Says so if f is zero around the posterior, and nothing can be estimated."""
+        problem, settings = self._state.problem, self._state.settings
+        is_zero = False
+        if self._state.f:
+            proposals = computations_of(problem.name).proposals(settings)
+            pair = problem.check(*settings.pair)
+            tried = weighted(problem, proposals, *pair, draws=TRIED).log_abs_f
+            is_zero = bool(np.isneginf(tried).all())
+        if is_zero != self._is_zero:
+            self._is_zero = is_zero
+            self.complain(ZERO if is_zero else "")
 
     def _chose(self, event: Any) -> None:
         if event.obj is self.field or event.new:

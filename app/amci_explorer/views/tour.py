@@ -14,38 +14,47 @@ from amci_explorer.js.scripts import TOUR
 from amci_explorer.server.session import callback
 from amci_explorer.state.tour import Step, tour
 from amci_explorer.views.formula import INLINE, with_formulas
-from amci_explorer.views.layout import hide
+from amci_explorer.views.layout import ON_SCREEN, hide
 from amci_explorer.views.style import NARROW
 
 STYLE = (
     INLINE
-    # At the bottom, where it covers neither the headline nor the pictures.
-    + f"@media not {NARROW} {{ :host {{ position: sticky; bottom: 0; z-index: 15; }} }}"
-    + f"@media {NARROW} {{ :host {{ order: -1; }} }}"
+    + ON_SCREEN
+    # In view at all times: at the bottom, and above the only column of a narrow page, where the
+    # picture comes below it. What is too long for that is scrolled.
+    + f"@media not {NARROW} {{ :host {{ position: sticky; bottom: 12px; z-index: 15; }} }}"
+    + f"""
+@media {NARROW} {{
+  :host {{ order: -1; position: sticky; top: 0; z-index: 15; }}
+  .tour {{ max-height: 34vh; overflow-y: auto; box-sizing: border-box; }}
+}}"""
     + """
-.tour { display: grid; grid-template-columns: 1fr auto; gap: 4px 24px; padding: 10px 16px;
-        background: var(--paper); border-radius: 10px; border-left: 6px solid var(--accent);
-        box-shadow: 0 2px 8px rgb(0 0 0 / 15%);
+.tour { display: grid; grid-template: "words ways" "question ways" / 1fr auto; gap: 4px 24px;
+        padding: 10px 16px; background: var(--paper); border-radius: 10px;
+        border-left: 6px solid var(--accent); box-shadow: 0 2px 8px rgb(0 0 0 / 15%);
         color: var(--ink); }
 .tour[hidden], details[hidden] { display: none; }
 .count { font-size: var(--small); color: var(--muted); margin: 0; }
 h2 { font-size: var(--title); margin: 0; line-height: 1.4; }
 p { font-size: var(--text); line-height: 1.5; margin: 0; max-width: 100ch; }
-.words { min-height: 4.6rem; }
-.ways { display: grid; grid-template-columns: 1fr 1fr; gap: 6px; align-content: start; }
+/* From the corner that stays where it is, whatever the length of the text. */
+.ways { grid-area: ways; display: grid; grid-template-columns: 1fr 1fr; gap: 6px;
+        align-self: end; }
 button { font: inherit; font-size: var(--small); padding: 5px 12px; border-radius: 6px;
          border: 1px solid var(--accent); background: transparent; color: var(--accent);
          cursor: pointer; min-height: 32px; }
 button:disabled { opacity: 0.5; cursor: default; }
 button:focus-visible, summary:focus-visible { outline: 2px solid var(--accent);
                                               outline-offset: 2px; }
-details { grid-column: 1 / -1; font-size: var(--text); }
+details { grid-area: question; font-size: var(--text); }
 summary { cursor: pointer; color: var(--accent); font-weight: 600; width: fit-content; }
 @media (max-width: 599.95px) {
-  .tour { grid-template-columns: 1fr; padding: 10px; }
-  .ways { grid-template-columns: repeat(3, auto); }
+  .tour { grid-template: "ways" "words" "question" / 1fr; padding: 0 10px 8px; }
+  .ways { grid-template-columns: repeat(4, auto); position: sticky; top: 0; padding: 8px 0 4px;
+          background: var(--paper); }
   button { padding: 5px 6px; }
-  .words { min-height: 15rem; }
+  .count span { display: none; }
+  p, details, h2 { font-size: var(--small) !important; }
 }
 """
 )
@@ -112,12 +121,12 @@ class TourView:
         if self.opened:
             if visit:
                 self._visit(step)
-            place = f"Step {panel.step + 1} of {panel.count}. {tour().title}"
+            place = f"Step {panel.step + 1} of {panel.count}."
             panel.param.update(
                 lit=step.light,
                 question=with_formulas(step.question),
                 answer=with_formulas(step.answer),
-                words=f'<p class="count">{with_formulas(place)}</p>'
+                words=f'<p class="count">{place} <span>{with_formulas(tour().title)}</span></p>'
                 f"<h2>{with_formulas(step.title)}</h2>"
                 f"<p>{with_formulas(' '.join(step.text.split()))}</p>",
             )
