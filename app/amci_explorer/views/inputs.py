@@ -105,7 +105,7 @@ def header_button(
 ) -> pmui.Button:
     """A button or a link in the page's header."""
     white = {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"}
-    looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": (0, 4, 0, 12)}
+    looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": (0, 0, 0, 8)}
     return pmui.Button(label=label, on_click=act and callback(act), sx=white, **looks | options)
 
 
