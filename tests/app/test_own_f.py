@@ -188,6 +188,17 @@ def test_the_script_gives_the_figures_of_the_strip(state):
     assert "amci" in printed, done.stderr
 
 
+def test_an_f_that_is_zero_everywhere_is_told_beside_its_field(in_a_loop):
+    def body(turned):
+        field = turned.explorer.controls.target.field
+        field.value = "0 * x1"
+        assert field.helper_text.startswith("f is 0 at every point")
+        field.value = WINDOW
+        assert not field.helper_text
+
+    in_a_loop(body)
+
+
 def test_a_text_is_applied_once_it_is_right(in_a_loop):
     def body(turned):
         explorer = turned.explorer
