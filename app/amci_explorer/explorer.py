@@ -129,10 +129,7 @@ class Explorer:
             **{card.name: self.tabs.panel for card in TABS},
         }.items():
             part.css_classes = [*part.css_classes, f"part-{name}"]
-        self.header: list[Any] = [
-            header_button("Docs", href="docs/dashboard.md", target="_blank"),
-            header_button("Tour", lambda _: self.tour.open()),
-        ]
+        self.header: list[Any] = [header_button("Tour", lambda _: self.tour.open())]
         on_failure(document, self.report)
         on_news(document, self.complain)
         self.state.param.watch(self._follow, ["problem", *FIELDS])

@@ -20,6 +20,7 @@ from amci_explorer.words.definition import definition
 from amci_explorer.words.diagnosis import sentence
 from amci_explorer.words.headline import RELIABLE, Headline, awaited, headline, how_typical
 
+DOCS = '<a href="docs/dashboard.md" target="_blank">Documentation</a>'
 # Room for two lines of each, so that nothing below jumps. On a narrow page the definition is last.
 STYLE = f"""
 p {{ margin: 0; }}
@@ -66,7 +67,7 @@ class HeadlineView:
         why = " ".join([badge, reason, *(escape(text) for text in words if text)])
         self.panel.object = (
             f'<div class="said" style="--level: var(--{VERDICTS.get(found.level, "muted")})">'
-            f'<p class="definition">{_coloured(*definition(problem))}</p>'
+            f'<p class="definition">{_coloured(*definition(problem))} {DOCS}</p>'
             f'<p class="headline" role="status">{_coloured(found.text, found.marks)}</p>'
             f'<p class="why">{why}</p></div>'
         )

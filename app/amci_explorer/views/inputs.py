@@ -100,13 +100,11 @@ def flat_button(
     return pmui.Button(label=label, on_click=act and callback(act), **settings)
 
 
-def header_button(
-    label: str, act: Callable[[Any], Any] | None = None, **options: Any
-) -> pmui.Button:
-    """A button or a link in the page's header."""
+def header_button(label: str, act: Callable[[Any], Any]) -> pmui.Button:
+    """A button in the page's header."""
     white = {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"}
     looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": (0, 0, 0, 8)}
-    return pmui.Button(label=label, on_click=act and callback(act), sx=white, **looks | options)
+    return pmui.Button(label=label, on_click=callback(act), sx=white, **looks)
 
 
 def copying(label: str, text: str) -> pmui.Button:

@@ -73,7 +73,7 @@ class PlayCard(Card):
         self.estimate = picture(
             "play-estimate",
             alternative="No draws yet.",
-            x_label="draws per proposal",
+            x_label="draws per proposal; SNIS q₂: the line without a band",
             y_label="μ ± 2 standard errors",
             height=240,
             tools="box_zoom,reset",
@@ -87,12 +87,8 @@ class PlayCard(Card):
             )
             self.theme.follow(dots.glyph, SHAPES[shape], "fill_color", "line_color")
         band = self.estimate.varea("draw", "low", "high", source=self.played, fill_alpha=0.2)
-        line = self.estimate.line(
-            "draw", "estimate", source=self.played, line_width=2, legend_label="AMCI"
-        )
-        snis = self.estimate.line(
-            "draw", "snis", source=self.played, line_width=2, legend_label="SNIS q₂"
-        )
+        line = self.estimate.line("draw", "estimate", source=self.played, line_width=2)
+        snis = self.estimate.line("draw", "snis", source=self.played, line_width=2)
         self._mu = ColumnDataSource({"mu": []}, name="play-mu")
         aim = self.estimate.hspan("mu", source=self._mu, line_dash="dashed", line_width=1.5)
         self.theme.follow(band.glyph, ESTIMATORS["amci"], "fill_color")
