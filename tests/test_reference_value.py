@@ -308,7 +308,7 @@ def test_a_case_that_fails_is_named_and_the_others_go_on():
 
     found = amci.reference_value(Window(1, None), theta=[[0.0], [2.0]], draws=10_000)
     assert list(found.failures) == [1]
-    assert found.failures[1].startswith("ValueError: E1_plus: the integrand is zero at all of")
+    assert found.failures[1].startswith("ValueError: E1_plus: the integrand is zero at all")
     assert np.isnan(found.value[1])
     assert np.isnan(found.standard_error[1])
     assert abs(found.value[0] - (norm.cdf(1) - 0.5)) < 4 * found.standard_error[0]

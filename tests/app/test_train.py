@@ -129,7 +129,7 @@ def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
         revisions = []
         session.watch = lambda: revisions.append(state.settings.revision)
         session.start(request())
-        with pytest.raises(ValueError, match="under way"):
+        with pytest.raises(ValueError, match="a training is running"):
             session.start(request())
         await until(lambda: not session.busy)
         assert not session.message

@@ -191,7 +191,7 @@ def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, s
         assert amci.estimate(problem, at, 1.0, 2.0, seed=3).value > 0
     with pytest.raises(ValueError, match="already holds a training"):
         learn(problem, steps=20, folder=folder)
-    with pytest.raises(ValueError, match="is not"):
+    with pytest.raises(ValueError, match="holds a training with other settings"):
         learn(problem, steps=30, folder=folder, resume=True)
     resumed = learn(problem, steps=20, folder=folder, resume=True)
     whole = learn(problem, steps=20)

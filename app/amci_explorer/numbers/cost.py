@@ -112,8 +112,8 @@ def break_even(training: float, own: float, rival: float) -> float:
         training / (rival - own); infinite if the rival is never the slower one.
 
     Example:
-        >>> break_even(180.0, 0.002, 0.020)
-        10000.0
+        >>> round(break_even(180.0, 0.002, 0.020))
+        10000
     """
     return training / (rival - own) if rival > own else math.inf
 

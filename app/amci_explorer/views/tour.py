@@ -37,7 +37,7 @@ STYLE = (
 .count { font-size: var(--small); color: var(--muted); margin: 0; }
 h2 { font-size: var(--title); margin: 0; line-height: 1.4; }
 p { font-size: var(--text); line-height: 1.5; margin: 0; max-width: 100ch; }
-/* From the corner that stays where it is, whatever the length of the text. */
+/* From the corner that stays where it is with texts of any length. */
 .ways { grid-area: ways; display: grid; grid-template-columns: 1fr 1fr; gap: 6px;
         align-self: end; }
 button { font: inherit; font-size: var(--small); padding: 5px 12px; border-radius: 6px;
