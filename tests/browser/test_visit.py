@@ -202,7 +202,7 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened.wait_for_end(RUNS)
     kept = opened.data("densities", "q1")
     opened.press("Pin as A to compare")
-    opened.wait_for_text("A is this case.")
+    opened.wait_for_text("This case is pinned as A.")
     opened.move(THETA, 2.0)
     opened.wait_for_text("A, in faint colours, is the case for θ = 3.")
     np.testing.assert_allclose(opened.wait_for_data("densities-a", "q1"), kept)
