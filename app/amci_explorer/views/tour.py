@@ -22,7 +22,9 @@ STYLE = (
     + ON_SCREEN
     # In view at all times: at the bottom, and above the only column of a narrow page, where the
     # picture comes below it. What is too long for that is scrolled.
-    + f"@media not {NARROW} {{ :host {{ position: sticky; bottom: 12px; z-index: 15; }} }}"
+    + f"@media not {NARROW} {{ :host {{ position: sticky; bottom: 12px; z-index: 15; }} "
+    # From the corner that stays where it is with texts of any length.
+    + ".ways { align-self: end; } }"
     + f"""
 @media {NARROW} {{
   :host {{ order: -1; position: sticky; top: 0; z-index: 15; }}
@@ -37,9 +39,8 @@ STYLE = (
 .count { font-size: var(--small); color: var(--muted); margin: 0; }
 h2 { font-size: var(--title); margin: 0; line-height: 1.4; }
 p { font-size: var(--text); line-height: 1.5; margin: 0; max-width: 100ch; }
-/* From the corner that stays where it is with texts of any length. */
 .ways { grid-area: ways; display: grid; grid-template-columns: 1fr 1fr; gap: 6px;
-        align-self: end; }
+        align-content: start; position: sticky; top: 0; }
 button { font: inherit; font-size: var(--small); padding: 5px 12px; border-radius: 6px;
          border: 1px solid var(--accent); background: transparent; color: var(--accent);
          cursor: pointer; min-height: 32px; }
@@ -50,8 +51,7 @@ details { grid-area: question; font-size: var(--text); }
 summary { cursor: pointer; color: var(--accent); font-weight: 600; width: fit-content; }
 @media (max-width: 599.95px) {
   .tour { grid-template: "ways" "words" "question" / 1fr; padding: 0 10px 8px; }
-  .ways { grid-template-columns: repeat(4, auto); position: sticky; top: 0; padding: 8px 0 4px;
-          background: var(--paper); }
+  .ways { grid-template-columns: repeat(4, auto); padding: 8px 0 4px; background: var(--paper); }
   button { padding: 5px 6px; }
   .count span { display: none; }
   p, details, h2 { font-size: var(--small) !important; }
