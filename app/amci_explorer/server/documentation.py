@@ -30,6 +30,8 @@ body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 0 auto;
 nav {{ display: flex; flex-wrap: wrap; gap: .3rem 1rem; font-size: .9rem; }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; font-size: .9rem; }}
 th, td {{ padding: .25rem .6rem; border-bottom: 1px solid #8886; text-align: left; }}
+@media (max-width: 40rem) {{ th, td {{ padding: .25rem .3rem; }}
+                           td:last-child {{ min-width: 12rem; }} }}
 pre {{ padding: .8rem; overflow-x: auto; background: #8882; border-radius: 6px; }}
 img {{ max-width: 100%; background: #fff; }}
 math[display=block] {{ overflow-x: auto; }}

@@ -73,7 +73,7 @@ class PlayCard(Card):
         self.estimate = picture(
             "play-estimate",
             alternative="No draws yet.",
-            x_label="draws per proposal; SNIS q₂: the line without a band",
+            x_label="draws per proposal (no band: SNIS q₂)",
             y_label="μ ± 2 standard errors",
             height=240,
             tools="box_zoom,reset",
@@ -155,7 +155,7 @@ class PlayCard(Card):
             (self.estimate.y_range, ends if len(ends) else [0.0, 1.0]),
         ):
             low, high = float(np.min(values)), float(np.max(values))
-            room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+            room = 0.1 * (high - low) or 0.1 * abs(high) or 1.0
             set_range(axis, low - room, high + room)
         self.weights.xaxis.axis_label = coordinate_names(self.state.problem)[
             self.state.coordinate - 1
