@@ -22,8 +22,17 @@ from amci_explorer.views import export
 from amci_explorer.views.figures import Theme, entitle_all
 from amci_explorer.views.layout import ON_SCREEN, card, column, row
 from amci_explorer.views.status import Status
+from amci_explorer.views.style import CROWDED
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words.settings import difference, file_name
+
+# Where there is little room the status has a line of its own: one that breaks would move what is
+# below. The buttons come a moment later, and have their room.
+FOOT = f"""
+@media {CROWDED} {{
+  :host {{ flex-wrap: wrap !important; justify-content: end; min-height: 66px; }}
+}}
+"""
 
 
 class Card:
@@ -77,10 +86,11 @@ class Card:
         self.halted = ""
         self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
         self.body = column(*self.content())
+        buttons = [self.button] if self.unit else []
         self.panel = card(
             self.title,
             self.body,
-            row(self.status, self.csv, *([self.button] if self.unit else []), gap=8),
+            row(self.status, self.csv, *buttons, gap=8, stylesheet=FOOT),
             *([] if self.is_table else [self._as_table.panel]),
             tools=self.tools(),
             help_text=self.help,
