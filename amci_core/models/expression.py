@@ -160,11 +160,13 @@ class Expression:
             end = len(text) + 1
             column = min(start + (error.offset or end), end)
             why = error.msg
+            hint = "Complete the expression, such as x1 > theta"
             if why.startswith("invalid syntax"):
                 assigned = re.compile("(?<![<>=!])=(?!=)").search(text)
-                column = column if assigned is None else assigned.start() + 1
+                if assigned is not None:
+                    column, hint = assigned.start() + 1, COMPARE
                 why = f"unexpected {text[column - 1]!r}" if column < end else "it ends too early"
-            raise ExpressionError(f"{why}. {COMPARE}", column) from None
+            raise ExpressionError(f"{why}. {hint}", column) from None
         except (ValueError, MemoryError, RecursionError):
             raise ExpressionError(f"it cannot be read. {COMPARE}", 1) from None
 

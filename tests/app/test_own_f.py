@@ -192,7 +192,7 @@ def test_an_f_that_is_zero_everywhere_is_told_beside_its_field(in_a_loop):
     def body(turned):
         field = turned.explorer.controls.target.field
         field.value = "0 * x1"
-        assert field.helper_text.startswith("f is 0 at every point")
+        assert field.helper_text.startswith("f is 0 at all points tried")
         field.value = WINDOW
         assert not field.helper_text
 

@@ -25,12 +25,15 @@ export function render({model}) {
             show()
         }
     }
+    const name = () => {
+        const [first, second] = model.labels
+        caption.textContent = `${model.caption}: ${first} across, ${second} up`
+    }
     const fill = () => {
         place.hidden = model.ends.length == 0
         frame.innerHTML = model.cloud
         frame.append(across, up, point)
-        const [first, second] = model.labels
-        caption.textContent = `${model.caption}: ${first} across, ${second} up`
+        name()
         follow()
     }
     const moves = mover(point, model, "at", () => [...at], detail => {
@@ -70,6 +73,9 @@ export function render({model}) {
         moves.release()
     })
     model.on("cloud", fill)
+    // Each change of several comes by itself.
+    model.on("labels", name)
+    model.on("caption", name)
     model.on("at", follow)
     fill()
     return place

@@ -168,7 +168,8 @@ class PlayCard(Card):
         """Each term and mu from the first 1 to n draws, in words."""
         names = terms(signed=len(found.lanes) > 2)
         width = float(np.ptp(self.state.problem.f_range))
-        truth = "" if math.isnan(found.mu.value) else f"; {found.mu.name} {number(found.mu.value)}"
+        mu = found.mu
+        truth = "" if math.isnan(mu.value) else f"; {mu.name} {number(mu.value, 4)}"
         said = []
         for i, (value, error) in enumerate(zip(found.estimate, found.error, strict=True)):
             sums = ", ".join(

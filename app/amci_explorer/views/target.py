@@ -21,7 +21,7 @@ from amci_explorer.views.layout import HELP, HTML, column, explain
 
 # Draws from each proposal and the defensive density.
 TRIED = 1000
-ZERO = "f is 0 at every point tried around this posterior: μ is 0, or tiny. Change f, y or θ."
+ZERO = "f is 0 at all points tried: the event is rare here, or μ is 0. If so, change f, y or θ."
 
 
 class TargetControls:
