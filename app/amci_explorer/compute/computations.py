@@ -269,7 +269,8 @@ def _reference(problem: Problem, y: Point | None, theta: Point | None) -> Refere
     try:
         return amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
     except ValueError as error:
-        raise ValueError(f"mu is not known, and the reference run failed: {error}") from error
+        why = str(error).partition(". ")[0]
+        raise ValueError(f"there is no relative error, since mu is not known ({why})") from error
 
 
 def computations_of(name: str) -> Computations:
