@@ -24,6 +24,7 @@ DOCS = '<a href="docs/dashboard.md" target="_blank">Documentation</a>'
 # Room for two lines of each, so that nothing below jumps. On a narrow page the definition is last.
 STYLE = f"""
 p {{ margin: 0; }}
+a {{ color: inherit; }}
 .definition, .why {{ font-size: var(--small); line-height: 1.45; color: var(--muted);
                      min-height: 2.9em; }}
 .headline {{ margin: 2px 0; font-size: var(--headline); line-height: 1.25; font-weight: 600;
