@@ -30,6 +30,8 @@ from amci_core.estimators.uncertainty import (
 
 # The level of the interval that is shown.
 LEVEL = 0.95
+# From fewer effective draws an estimate has no standard error.
+LEAST_CARRIED = 1.5
 # What `as_dict` holds of a term's diagnostics.
 FIGURES = (
     *("proposal", "draws", "ess", "smallest_ess", "largest_weight", "nonzero_share"),
@@ -162,17 +164,17 @@ class Estimate:
         if isinstance(self.prepared, Regressed) or self.prepared.components is not None:
             found = self.errors.uncertainty
         else:
-            found = of_table(self.prepared, self._pooled, self.combined)
+            rounding = self.errors.rounding
+            found = of_table(self.prepared, self._pooled, self.combined, rounding)
             if self.prepared.draws.sets:
                 # All draws weighted as independent ones say what a proposal misses, but no more.
                 unbounded = np.isinf(found.standard_error)
                 found = self.errors.uncertainty
                 error = np.where(unbounded, np.inf, found.standard_error)
                 found = replace(found, standard_error=error)
-        error, share = (
-            np.where(self._silent, np.nan, found.standard_error),
-            self.requirements.r_eff,
-        )
+        # Where one draw is all of an estimate, none is left to say how wrong it is.
+        unknown = self._silent | (self.errors.carried_by < LEAST_CARRIED)
+        error, share = np.where(unknown, np.nan, found.standard_error), self.requirements.r_eff
         return replace(
             found,
             standard_error=error / np.sqrt(share),
@@ -201,9 +203,9 @@ class Estimate:
     def standard_error(self) -> Array:
         """By the delta method from the draws of all components, (*), in units of f.
 
-        NaN where the draws are too few to tell, or f is the same at all that estimate E1: nothing
-        then says how wrong the value is. Infinite where the draws of another
-        component show that a proposal misses part of a term it is used for.
+        NaN where the draws are too few to tell, one draw outweighs all others, or f is the same
+        at all that estimate E1: nothing then says how wrong the value is. Infinite where the
+        draws of another component show that a proposal misses part of a term it is used for.
         """
         return self._in_f(self.uncertainty.standard_error)
 

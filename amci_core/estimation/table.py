@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from scipy.stats import rankdata
 
 from amci_core._arguments import check_number
@@ -25,6 +26,7 @@ from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Tabled, resolve, 
 from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.estimators import balanced
+from amci_core.estimators.mis import pooled
 from amci_core.tabular import MAX_ROWS
 
 # The estimates that a table of draws can give, the most exact first: each term from all draws;
@@ -33,8 +35,11 @@ ESTIMATES = ("amci-cv", "amci", "snis-qm", "snis")
 # What others call these columns: Stan's variational approximations and Pathfinder, PyMC.
 CALLED = {"log_joint": ("log_p__", "lp__", "lp"), "log_q": ("log_g__", "lp_approx__")}
 SEVERAL = "log_q_"
-# Copies of rows are no accident from this share on, and where rows take more than a few values.
-COPIES, FEW_VALUES = 0.02, 10
+# Copies of rows are no accident from this share of a term on, where rows take more than a few
+# values.
+COPIES, FEW_VALUES = 0.01, 10
+# Rows with less than this part of the average row's share in every term do not count.
+NEGLIGIBLE = 1e-3
 # Densities in such steps, in nats, are rounded; so many significant digits are few; stretches of
 # sorted numbers in which their density is about the same.
 STEP, DIGITS, STRETCH = 0.1, range(1, 9), 200
@@ -344,27 +349,41 @@ def _check(name: str, column: Array, bad: NDArray[np.bool_], expected: str) -> N
 
 
 def _dependence(draws: Draws) -> Iterator[str]:
-    """Why rows are not independent draws, in sentences."""
-    densities = {"log_joint": draws.log_joint}
-    densities |= {f"log_q of {COMPONENTS[j]}": log_q for j, log_q in draws.log_q.items()}
+    """Why the rows that carry an estimate are not independent draws, in sentences."""
+    shares = _shares(draws)
+    heavy = (shares >= NEGLIGIBLE / draws.n).any(axis=0)
+    shares = shares[:, heavy]
+    densities = {"log_joint": draws.log_joint[heavy]}
+    densities |= {f"log_q of {COMPONENTS[j]}": q[heavy] for j, q in draws.log_q.items()}
     for name, values in densities.items():
         if _in_steps(values):
             yield (
                 f"{name} comes in steps of {STEP:g} nats or more: its numbers were rounded, as "
                 "large ones are in single precision; subtract a constant before they are saved"
             )
-    rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])
-    distinct = np.unique(rows, axis=1).shape[1]
+    f = draws.f[heavy]
+    rows = np.stack([f, *densities.values()])
+    _, inverse, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
+    again = 1 - 1 / counts[inverse.ravel()]
     # Where numbers take few values, ties say nothing.
-    by_chance = [_chance_copies(row) for row in rows if len(np.unique(row)) > FEW_VALUES]
-    if by_chance and distinct < (1 - COPIES) * draws.n - min(by_chance):
+    by_chance = [
+        shares @ _chance_copies(row, zeros=row is f)
+        for row in (f, *densities.values())
+        if len(np.unique(row)) > FEW_VALUES
+    ]
+    if by_chance and (shares @ again > COPIES + np.min(by_chance, axis=0)).any():
         yield (
-            f"{draws.n - distinct:,} of {draws.n:,} rows are copies of others, as after "
-            "resampling or for a discrete x: they are not independent draws"
+            f"{rows.shape[1] - len(counts):,} of {draws.n:,} rows are copies of others, as after "
+            "resampling, for a discrete x or where a file was not filled: they are not "
+            f"independent draws, and carry {(shares @ again).max():.0%} of a term"
         )
     for j in draws.counts:
-        part, n = draws.stretch(j), draws.count(j)
-        ranks = rankdata([draws.f[part], draws.log_joint[part], draws.log_weight(j)], axis=-1)
+        part = draws.stretch(j)
+        columns = [draws.f[part], draws.log_joint[part], draws.log_weight(j)]
+        ranks = rankdata(np.stack(columns)[:, heavy[part]], axis=-1)
+        n = ranks.shape[-1]
+        if n <= CORRELATED**2:
+            continue
         ranks -= (n + 1) / 2
         spectrum = np.abs(np.fft.rfft(ranks, 2 * n, axis=-1)) ** 2
         products = np.fft.irfft(spectrum, axis=-1)[:, : min(LAGS + 1, n)]
@@ -377,26 +396,45 @@ def _dependence(draws: Draws) -> Iterator[str]:
             )
 
 
+def _shares(draws: Draws) -> Array:
+    """The share of each row in the terms of 1 and |f|, those that are not zero, (2, n)."""
+    log_w = draws.log_joint - pooled(draws).log_mixture
+    with np.errstate(divide="ignore"):
+        sums = [log_w, log_w + np.log(np.abs(draws.f))]
+    return np.stack([softmax(log_t) for log_t in sums if log_t.max() > -np.inf])
+
+
 def _in_steps(values: Array) -> bool:
-    """Whether all values are multiples of a tenth or an eighth: what is left of large numbers."""
+    """Whether all values are multiples of a tenth or an eighth: what is left of large numbers.
+
+    Such values nearer to zero than to one another can be counts, of penalties for example.
+    """
     finite = np.unique(values[np.isfinite(values)])
     inverses = (1 / STEP, 2.0 ** math.floor(-math.log2(STEP)))
-    return len(finite) > 1 and any(
-        bool((np.abs(finite * k - np.rint(finite * k)) < 1e-6).all()) for k in inverses
+    return (
+        len(finite) > 1
+        and bool(np.abs(finite).min() > np.ptp(finite))
+        and any(bool((np.abs(finite * k - np.rint(finite * k)) < 1e-6).all()) for k in inverses)
     )
 
 
-def _chance_copies(values: Array) -> float:
-    """How many of these numbers equal others because they are rounded, or zero.
+def _chance_copies(values: Array, *, zeros: bool) -> Array:
+    """How probably each number equals another because all are rounded, or many are zero, (n,).
 
     Where all have d significant digits, or d decimals, those of each stretch of the sorted numbers
     fall into cells of one unit of the last digit; n of them into C cells leave
     C (1 - (1 - 1 / C)^n) apart.
+
+    Arguments:
+        values: The numbers, (n,).
+        zeros: Whether zeros are copies by chance, as those of an f with a bounded support.
     """
-    v = np.sort(np.abs(values[np.isfinite(values) & (values != 0)]))
+    size = np.abs(values)
+    order = np.argsort(size)[int((size == 0).sum()) : int(np.isfinite(size).sum())]
+    v, chance = size[order], np.zeros(len(order))
     leading = np.floor(np.log10(v))
     ends = np.append(np.arange(0, len(v), STRETCH), len(v))
-    n, most = np.diff(ends), 0.0
+    n = np.diff(ends)
     # Of significant digits, then of decimals.
     for last in (leading + 1, np.zeros_like(v)):
         units = (10.0 ** (last - digits) for digits in DIGITS)
@@ -405,8 +443,10 @@ def _chance_copies(values: Array) -> float:
             place = np.append(0.0, np.cumsum(np.diff(v) / unit[1:]))
             cells = np.maximum(place[ends[1:] - 1] - place[ends[:-1]], 1.0) + 1
             copies = n + cells * np.expm1(n * np.log1p(-1 / cells))
-            most = max(most, float(copies.sum()))
-    return most + max(int((values == 0).sum()) - 1, 0)
+            chance = np.maximum(chance, np.repeat(copies / n, n))
+    probable = np.where((size == 0) & zeros, 1.0, 0.0)
+    probable[order] = chance
+    return probable
 
 
 def _prepared(name: str, draws: Draws) -> Prepared | str:

@@ -47,7 +47,7 @@ import numpy as np
 from amci_core.estimators.combine import Combined, Prepared, ratio_of, running_log_means
 from amci_core.estimators.draws import COMPLEMENT, Array, Draws
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.estimators.uncertainty import Errors, centred, rounding
+from amci_core.estimators.uncertainty import Errors, centred, effective_number, rounding
 
 # Of the ridge, over the number of draws.
 RIDGE = 0.01
@@ -70,11 +70,13 @@ class Fit(NamedTuple):
 
     Arguments:
         log_unit: Logarithm of the unit in nats, (*); -inf where no draw met the term.
+        y: y_t at every draw, (*, n).
         r: y_t - E0_t Q_own(t) at every draw, (*, n).
         b: Coefficients of Q - 1, (*, J).
     """
 
     log_unit: Array
+    y: Array
     r: Array
     b: Array
 
@@ -111,25 +113,27 @@ class Regression:
         Q = np.stack(list(self.ratios.values()), axis=-2)
         counts = tuple(count for count in draws.counts.values() if count)
 
-        def residuals(t: int, log_scale: Array | float) -> Array:
-            """Of a term, in the unit of the estimate and over its E2."""
-            log_unit, r, b = self.fits[t]
-            scale = sign_E2 * np.exp(log_unit - log_E2 - log_scale) / draws.n
-            return centred(scale[..., None] * (r - np.vecmat(b, Q)), counts)
-
-        nothing = np.zeros(draws.log_joint.shape)
+        log_mu, mu = combined.log_unit[..., 0], combined.ratio[..., 0]
+        of_E1, of_E2, size = (np.zeros(draws.log_joint.shape) for _ in range(3))
         with np.errstate(over="ignore", invalid="ignore"):
-            of_E1 = residuals(0, combined.log_unit[..., 0])
-            if 1 in self.fits:
-                of_E1 -= residuals(1, combined.log_unit[..., 0])
-            of_E2 = residuals(2, 0.0) if 2 in self.fits else nothing
+            for t, (log_unit, y, r, b) in self.fits.items():
+                # In the unit of the estimate and over its E2.
+                log_scale = log_unit - log_E2 - (log_mu if t < 2 else 0.0)
+                scale = (sign_E2 * np.exp(log_scale) / draws.n)[..., None]
+                residuals = centred(scale * (r - np.vecmat(b, Q)), counts)
+                if t == 2:
+                    of_E2 = residuals
+                else:
+                    of_E1 += residuals if t == 0 else -residuals
+                size += np.abs(scale * y * (mu[..., None] if t == 2 else 1.0))
         return Errors(
-            log_unit=combined.log_unit[..., 0],
-            value=combined.ratio[..., 0],
+            log_unit=log_mu,
+            value=mu,
             of_E1=of_E1,
             of_E2=of_E2,
             counts=counts,
-            rounding=rounding(draws),
+            rounding=rounding(draws, size),
+            carried_by=effective_number(size),
             sets=draws.strata,
         )
 
@@ -165,13 +169,14 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
         parts = _start(seen, ratios, t)
         largest = np.max([log_y.max(axis=-1), *(part.log_size for part in parts)], axis=0)
         log_unit = np.where(largest > -np.inf, largest, 0.0)
-        start, r = np.zeros_like(log_unit), np.exp(log_y - log_unit[..., None])
+        start, y = np.zeros_like(log_unit), np.exp(log_y - log_unit[..., None])
+        r = y
         for part in parts:
             size = part.sign * np.exp(part.log_size - log_unit)
             start, r = start + size, r - size[..., None] * part.ratio
         b = np.linalg.solve(gram, variates @ r[..., None])[..., 0]
         E = start + r.mean(axis=-1) - np.vecdot(mean_Q - 1, b)
-        fits[t], sign[..., t] = Fit(largest, r, b), np.sign(E)
+        fits[t], sign[..., t] = Fit(largest, y, r, b), np.sign(E)
         with np.errstate(divide="ignore"):
             log_terms[..., t] = np.log(np.abs(E)) + log_unit
     return Regression(ratio_of(sign[..., None, :], log_terms[..., None, :]), draws, ratios, fits)

@@ -50,6 +50,8 @@ from amci_core.estimators.tables import needed
 ROUNDING = 1e-11
 # A draw of f that is so many nats above mu differs from it.
 LARGEST = 700.0
+# So many effective draws must agree but for rounding before there is no error.
+LEAST_AGREED = 28.0
 # Regions that the draws of a component meet with a smaller probability do not enter a variance.
 HARDLY_EVER = 0.05
 TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -67,6 +69,8 @@ class Errors:
         of_E2: What a draw adds to the relative error of E2, (*, n), also zero on average.
         counts: Numbers of draws of every component, in the order of the draws.
         rounding: Rounding error of the estimate in that unit, (*).
+        carried_by: Effective number of the draws that carry the estimate, (*): of what each adds
+            to its terms in absolute value; NaN if no draw does.
         sets: Number of scrambled sets of Sobol points of every component, or of its draws if they
             are independent, in the same order.
     """
@@ -77,6 +81,7 @@ class Errors:
     of_E2: Array
     counts: tuple[int, ...]
     rounding: Array
+    carried_by: Array
     sets: tuple[int, ...]
 
     @property
@@ -130,11 +135,14 @@ class Errors:
     def determined_by(self) -> Array:
         """The effective number of squared errors, (sum z^2)^2 / sum z^4, (*).
 
-        Infinite if there is no error but rounding.
+        Infinite if many draws carry the estimate and agree but for rounding. If few do, their
+        residuals vanish whatever the error: a single weight that outweighs all others gives
+        mu = f at its draw.
         """
         error = np.sqrt(self.variance)
         n = np.where(np.isnan(error), 1.0, effective_number(np.square(self.of_mu)))
-        return np.where(error <= self.rounding, np.inf, n)
+        agreed = np.where(self.carried_by >= LEAST_AGREED, np.inf, self.carried_by)
+        return np.where(error <= self.rounding, agreed, n)
 
     @property
     def uncertainty(self) -> Uncertainty:
@@ -151,12 +159,12 @@ class Errors:
         return np.asarray(squares.max(axis=-1) / np.where(none, np.inf, total))
 
 
-def rounding(draws: Draws) -> Array:
-    """Rounding error of E1_plus, E1_minus and E2, as a share of each, (*): of log f and log p."""
+def rounding(draws: Draws, size: Array) -> Array:
+    """Rounding error of a sum, (*), of draws that add at most size (*, n): of log f and log p."""
     with np.errstate(divide="ignore"):
         logs = np.abs([np.log(np.abs(draws.f)), draws.log_joint])
-    nats = np.where(np.isfinite(logs), logs, 0.0).max(axis=-1).sum(axis=0)
-    return np.asarray(np.finfo(float).eps * (8 + nats))
+    nats = np.where(np.isfinite(logs), logs, 0.0).sum(axis=0)
+    return np.asarray(np.finfo(float).eps * np.vecdot(size, 8 + nats))
 
 
 def centred(values: Array, counts: tuple[int, ...]) -> Array:
@@ -254,29 +262,42 @@ def table_errors(prepared: Prepared, combined: Combined) -> Errors:
     draws, table = prepared.draws, prepared.last_table
     log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
     sign_E2, log_E2 = combined.sign[..., -1, 2, None], combined.log_terms[..., -1, 2, None]
-    of_E1, of_E2 = np.zeros(draws.log_joint.shape), np.zeros(draws.log_joint.shape)
+    of_E1, of_E2, size = (np.zeros(draws.log_joint.shape) for _ in range(3))
     with np.errstate(over="ignore", invalid="ignore"):
         for j in needed(table):
             part, v = draws.stretch(j), table[..., j, :, None] / draws.count(j)
             w = draws.log_weight(j) - log_E2
             for t, sign in ((0, 1.0), (1, -1.0)):
                 log_t = draws.log_factor(t, part) + w - log_unit[..., None]
-                of_E1[..., part] += sign * v[..., t, :] * sign_E2 * np.exp(log_t)
+                of_term = v[..., t, :] * sign_E2 * np.exp(log_t)
+                of_E1[..., part] += sign * of_term
+                size[..., part] += np.abs(of_term)
             if table[..., j, 2].any():
                 of_E2[..., part] = v[..., 2, :] * sign_E2 * np.exp(w)
+        size += np.abs(value[..., None] * of_E2)
     strata = prepared.components or draws
     counts = tuple(n for n in strata.counts.values() if n)
     of_E1, of_E2 = centred(of_E1, counts), centred(of_E2, counts)
-    return Errors(log_unit, value, of_E1, of_E2, counts, rounding(draws), strata.strata)
+    return Errors(
+        log_unit=log_unit,
+        value=value,
+        of_E1=of_E1,
+        of_E2=of_E2,
+        counts=counts,
+        rounding=rounding(draws, size),
+        carried_by=effective_number(size),
+        sets=strata.strata,
+    )
 
 
-def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertainty:
+def of_table(prepared: Prepared, seen: Pooled, combined: Combined, rounding: Array) -> Uncertainty:
     """The uncertainty of a table's estimate, by the draws of all components.
 
     Arguments:
         prepared: The table and its draws.
         seen: These draws, pooled.
         combined: Its estimates; the last one is that of all draws.
+        rounding: Rounding error of the last one, (*), in the unit of its ratio.
     """
     parts = prepared.parts(seen)
     sign_E2, log_E2 = combined.sign[..., -1, 2], combined.log_terms[..., -1, 2]
@@ -286,7 +307,8 @@ def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertaint
     squares = np.zeros((*log_unit.shape, parts[0].share.shape[-1]))
     infinite = np.zeros(log_unit.shape, dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        value = combined.ratio[..., -1] * np.exp(combined.log_unit[..., -1] - log_unit)
+        scale = np.exp(combined.log_unit[..., -1] - log_unit)
+        value = combined.ratio[..., -1] * scale
         # The terms as all draws see them, over the estimate's E2 and in the unit of mu.
         sizes = seen.log_mean - log_E2[..., None]
         sizes[..., :2] -= log_unit[..., None]
@@ -300,7 +322,7 @@ def of_table(prepared: Prepared, seen: Pooled, combined: Combined) -> Uncertaint
             for t, missed in part.missed.items():
                 # E2 does not enter the error of mu = 0.
                 infinite |= missed & ((value != 0) | (t != 2))
-        error = np.maximum(np.sqrt(squares.sum(axis=-1)), rounding(prepared.draws))
+        error = np.maximum(np.sqrt(squares.sum(axis=-1)), rounding * scale)
         error = np.where(infinite, np.inf, error)
         of_ratio = sizes[..., :, None] * covariance * sizes[..., None, :]
         of_ratio = TO_RATIO @ of_ratio @ TO_RATIO.T

@@ -248,8 +248,67 @@ def test_densities_in_steps_of_a_nat_are_not_believed(kind):
     table["log_joint"] = {
         "float32": (log_joint - 1.2e7).astype(np.float32),
         "six digits": rounded(log_joint - 1.2e5, 6),
-        "whole nats": np.rint(log_joint),
+        "whole nats": np.rint(log_joint - 50),
     }[kind]
     found = amci.diagnose(**table)
     assert found.verdict.level == "do not trust"
     assert "comes in steps of 0.1 nats or more" in found.verdict.text
+
+
+@pytest.mark.parametrize("penalty", [1.0, 100.0])
+def test_a_density_that_takes_few_values_is_not_rounded(penalty):
+    x = np.random.default_rng(0).normal(size=4000)
+    w = np.exp(-penalty * (x > 0.3))
+    found = amci.diagnose(log_joint=np.log(w), log_q=0 * x, f=x)
+    assert found.verdict.level == "reliable"
+    np.testing.assert_allclose(found.value, np.average(x, weights=w), rtol=1e-12)
+
+
+def rows_of_zeros(n):
+    return {name: np.zeros(n) for name in ("log_joint", "log_q", "f")}
+
+
+def mixed(table, others, seed=None):
+    """A table with other rows behind its own, or among them."""
+    n = len(table["f"]) + len(others["f"])
+    order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
+    return {name: np.concatenate([table[name], others[name]])[order] for name in table}
+
+
+@pytest.mark.parametrize(
+    ("nats", "rows", "seed"), [(-3700, 40, None), (-700, 1000, 1)], ids=["not filled", "failed"]
+)
+def test_copies_count_by_their_weight(nats, rows, seed):
+    table = importance_table(1.5)
+    table["log_joint"] += nats
+    copied = amci.diagnose(**mixed(table, rows_of_zeros(rows), seed))
+    assert copied.verdict.level == "do not trust"
+    assert f"{rows - 1:,} of {4000 + rows:,} rows are copies of others" in copied.verdict.text
+    # Where the copies weigh nothing they change nothing.
+    light = {"log_joint": np.full(rows, -1e4), "log_q": np.zeros(rows), "f": np.ones(rows)}
+    found, expected = amci.diagnose(**mixed(table, light, seed)), amci.diagnose(**table)
+    assert found.verdict.level == expected.verdict.level == "reliable"
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
+
+
+def test_rows_without_weight_do_not_count_as_rounding():
+    table = importance_table(1.5)
+    expected = amci.diagnose(**table)
+    table["log_joint"][7] = -1e30
+    found = amci.diagnose(**table)
+    np.testing.assert_allclose(found.value, expected.value, rtol=0.01)
+    np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=0.05)
+    assert found.verdict.level == "reliable"
+    assert np.isfinite(found.verdict.determined_by)
+
+
+@pytest.mark.parametrize("nats", [10.0, 30.0, 40.0])
+def test_one_row_that_outweighs_all_others_tells_no_error(nats):
+    rng = np.random.default_rng(0)
+    log_weight, f = rng.normal(size=200), rng.normal(size=200)
+    log_weight[7] = log_weight.max() + nats
+    found = amci.diagnose(log_weight=log_weight, f=f)
+    assert found.value == pytest.approx(f[7], abs=1e-2)
+    assert np.isnan(found.standard_error)
+    assert found.verdict.level == "use more draws"
+    assert "of its own draws determine its error" in str(found.verdict)

@@ -22,7 +22,7 @@ EXACT = replace(MODEL, q=MODEL.factors * MODEL.joint / MODEL.terms[:, None])
 @pytest.mark.parametrize("ridge", [1e-4, 0.01, 100.0])
 @pytest.mark.parametrize("log_E2", [None, np.log(MODEL.terms[2])])
 def test_exact_proposals_leave_no_error_whatever_the_ridge(ridge, log_E2):
-    counts = (3, 2, 0 if log_E2 is not None else 4, 5)
+    counts = (20, 15, 0 if log_E2 is not None else 20, 10)
     draws = EXACT.draws(counts, runs=20, seed=0)
     if log_E2 is not None:
         draws = replace(draws, log_E2=np.full(20, log_E2))
