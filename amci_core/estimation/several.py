@@ -23,6 +23,7 @@ import torch
 from scipy.stats import t as student
 
 from amci_core._arguments import check_count, check_number
+from amci_core.diagnostics import Verdict
 from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
@@ -46,14 +47,16 @@ class Contrast:
 
     Arguments:
         value: Its estimate, (*).
-        standard_error: By the delta method, (*); NaN for a ratio whose denominator lies within
-            five of its own standard errors of zero.
+        standard_error: By the delta method, (*); NaN if one of the means has none, and for a
+            ratio whose denominator lies within five of its own standard errors of zero.
         determined_by: How many draws determine the error, (*).
+        verdict: The less favourable one of both means, (*).
     """
 
     value: Array
     standard_error: Array
     determined_by: Array
+    verdict: Verdict
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval of that level by Student's t, lower and upper ends, each (*).
@@ -70,11 +73,11 @@ class Contrast:
     def __str__(self) -> str:
         low, high = self.interval()
         if self.value.ndim:
-            return f"values {self.value}\n95 % intervals: {low} to {high}"
+            return f"values {self.value}\n95 % intervals: {low} to {high}\n{self.verdict}"
+        error = f"standard error {self.standard_error:.2g}\n95 % interval: {low:.6g} to {high:.6g}"
         if np.isnan(self.standard_error):
-            return f"{self.value:.6g}, of unknown error: its denominator may be zero"
-        error = f"standard error {self.standard_error:.2g}"
-        return f"{self.value:.6g}, {error}\n95 % interval: {low:.6g} to {high:.6g}"
+            error = "of unknown error: a mean has none, or the denominator may be zero"
+        return f"{self.value:.6g}, {error}\n{self.verdict.text}"
 
     __repr__ = __str__
 
@@ -96,9 +99,14 @@ class Several:
 
     @cached_property
     def _errors(self) -> Array:
-        """What each draw adds to the error of each mean, (*, K, n), in units of f."""
-        errors = [e.errors for e in self.estimates]
-        return np.stack([np.exp(e.log_unit)[..., None] * e.of_mu for e in errors], -2)
+        """What each draw adds to the error of each mean, (*, K, n), in units of f; NaN for a mean
+        without a standard error."""
+        units = [
+            np.where(np.isnan(e.standard_error), np.nan, np.exp(e.errors.log_unit))
+            for e in self.estimates
+        ]
+        errors = [e.errors.of_mu for e in self.estimates]
+        return np.stack(units, -1)[..., None] * np.stack(errors, -2)
 
     @property
     def _counts(self) -> tuple[int, ...]:
@@ -118,8 +126,8 @@ class Several:
     def difference(self, i: int, j: int) -> Contrast:
         """Mean i less mean j, counted from 0."""
         self._check(i, j)
-        z = self._errors
-        return self._contrast(self.value[..., i] - self.value[..., j], z[..., i, :] - z[..., j, :])
+        z, value = self._errors, self.value
+        return self._contrast(i, j, value[..., i] - value[..., j], z[..., i, :] - z[..., j, :])
 
     def ratio(self, i: int, j: int) -> Contrast:
         """Mean i over mean j, counted from 0."""
@@ -129,15 +137,26 @@ class Several:
             value = self.value[..., i] / below
             of_ratio = (z[..., i, :] - value[..., None] * z[..., j, :]) / below[..., None]
         known = abs(below) > FAR_FROM_ZERO * self.standard_error[..., j]
-        return self._contrast(value, np.where(known[..., None], of_ratio, np.nan))
+        return self._contrast(i, j, value, np.where(known[..., None], of_ratio, np.nan))
 
     def _check(self, *numbers: Any) -> None:
         for k in numbers:
             check_count("mean", k, low=0, high=len(self.estimates) - 1)
 
-    def _contrast(self, value: Array, z: Array) -> Contrast:
+    def _contrast(self, i: int, j: int, value: Array, z: Array) -> Contrast:
         variance = np.vecdot(z * bessel(self._counts), z)
-        return Contrast(np.asarray(value), np.sqrt(variance), effective_number(np.square(z)))
+        first, second = (self.estimates[k].verdict for k in (i, j))
+        worse = second.codes > first.codes
+        return Contrast(
+            value=np.asarray(value),
+            standard_error=np.sqrt(variance),
+            determined_by=effective_number(np.square(z)),
+            verdict=Verdict(
+                np.where(worse, second.codes, first.codes),
+                np.where(worse, second.why, first.why),
+                np.where(worse, second.determined_by, first.determined_by),
+            ),
+        )
 
     def __str__(self) -> str:
         return "\n".join(f"{k}: {e}" for k, e in enumerate(self.estimates))

@@ -351,7 +351,7 @@ def _check(name: str, column: Array, bad: NDArray[np.bool_], expected: str) -> N
 def _dependence(draws: Draws) -> Iterator[str]:
     """Why the rows that carry an estimate are not independent draws, in sentences."""
     shares = _shares(draws)
-    heavy = (shares >= NEGLIGIBLE / draws.n).any(axis=0)
+    heavy = shares.max(axis=0) >= NEGLIGIBLE / draws.n
     shares = shares[:, heavy]
     densities = {"log_joint": draws.log_joint[heavy]}
     densities |= {f"log_q of {COMPONENTS[j]}": q[heavy] for j, q in draws.log_q.items()}

@@ -50,6 +50,8 @@ from amci_core.estimators.tables import needed
 ROUNDING = 1e-11
 # A draw of f that is so many nats above mu differs from it.
 LARGEST = 700.0
+# Weights so many nats below the largest are below its rounding error.
+LIGHT = 36.0
 # So many effective draws must agree but for rounding before there is no error.
 LEAST_AGREED = 28.0
 # Regions that the draws of a component meet with a smaller probability do not enter a variance.
@@ -359,10 +361,10 @@ def term_errors(prepared: Prepared, seen: Pooled) -> Array:
 
 
 def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
-    """Whether f is the same at all draws that estimate E1, which say nothing of its error, (*).
+    """Whether f is the same at all draws with weight that estimate E1, (*).
 
-    The estimate is that f: zero if no draw met it, or one for a probability if all did. No draw
-    adds to the error, however large a part of the mass they missed. With exact proposals no draw
+    They say nothing of its error. The estimate is that f: zero if no draw met it, or one for a
+    probability if all did. No draw adds to the error, however large a part of the mass they missed. With exact proposals no draw
     adds to the error of AMCI either, but its value is mu, and not the f of the draws.
     """
     draws, table = prepared.draws, prepared.last_table
@@ -377,5 +379,7 @@ def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
         parts = (v[..., 0, :] * f_plus, -v[..., 1, :] * f_minus, -v[..., 2, :] * value[..., None])
         size = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
         zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
-        found &= (zero | (draws.log_joint[..., part] == -np.inf)).all(axis=-1)
+        log_w = draws.log_weight(j)
+        heavy = log_w > log_w.max(axis=-1, keepdims=True) - LIGHT
+        found &= (zero | ~heavy).all(axis=-1)
     return found

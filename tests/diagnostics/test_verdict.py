@@ -1,16 +1,20 @@
 """Verdicts: the three questions to the draws, on tables and estimates that call for each."""
 
+import math
 import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from scipy.signal import lfilter
 from scipy.stats import norm
 from scipy.stats import t as student
+from torch.distributions import Independent, Normal
 
 import amci_core as amci
 from amci_core.flows import Proposals
+from amci_core.models import Problem, Variable
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
@@ -121,6 +125,16 @@ def test_reliable_is_said_where_the_draws_can_tell_and_nowhere_else(case):
         assert abs((levels == level).mean() - share) <= 0.1
 
 
+def test_light_draws_with_another_f_say_nothing_of_its_error():
+    x = np.random.default_rng(0).normal(size=2000)
+    light = np.arange(2000) < 20
+    found = amci.diagnose(
+        log_joint=norm.logpdf(x) - 200 * light, log_q=norm.logpdf(x, 0, 1.1), f=1.0 - light
+    )
+    assert np.isnan(found.standard_error)
+    assert found.verdict.text.startswith("use more draws: all n draws for E1 have the same f")
+
+
 def test_draws_with_one_and_the_same_f_say_nothing_of_its_error():
     q2, reference = (Normals(2000, (1, 0, 1.3)), Normals(300, (1, 0, 2)))
     for parts in ({"q2": q2}, {"q2": q2, "defensive": reference}):
@@ -129,6 +143,61 @@ def test_draws_with_one_and_the_same_f_say_nothing_of_its_error():
         assert np.isnan(found.standard_error)
         assert np.isnan(found.interval()).all()
         assert found.verdict.text.startswith("use more draws: all n draws for E1 have the same f")
+
+
+@pytest.mark.parametrize("estimator", ["amci-cv", "snis-q2", "snis-qm"])
+def test_where_one_weight_is_everything_nothing_is_reliable(estimator):
+    # The prior as the proposal, ten times too wide in each of 30 dimensions: E[x1] is 0.
+    D = 30
+    prior, ones = Normal(0.0, 10.0).expand((D,)), torch.ones(D)
+    problem = amci.model(
+        prior=Independent(prior, 1),
+        likelihood=lambda x: Independent(Normal(x, ones), 1),
+        f=lambda x: x[..., 0],
+    )
+    prior = amci.load_proposals(problem, variant="defensive")
+    for seed in range(10):
+        found = amci.estimate(
+            problem, prior, np.zeros(D), draws=2000, estimator=estimator, seed=seed
+        )
+        assert found.verdict.level != "reliable"
+        assert not found.verdict.determined_by > 10
+
+
+class Truncated(Problem):
+    """E[x^2] under N(0, 1) within (-1, 1); elsewhere log p is a log of zero as people write it."""
+
+    name = "truncated"
+    nonnegative = True
+    x = Variable("x", 1, -math.inf, math.inf, "what is unknown")
+    y = Variable("y", 1, -1.0, 1.0, "which says that x lies within (-1, 1)")
+    theta = None
+
+    def log_prior(self, x):
+        return Normal(0.0, 1.0).log_prob(x).squeeze(-1)
+
+    def log_likelihood(self, x, y):
+        return torch.where(x.abs() < 1, 0.0, -1e30).to(x.dtype).squeeze(-1)
+
+    def f(self, x, theta):
+        return x.square().squeeze(-1)
+
+    def sample_prior(self, n, generator):
+        return torch.randn(n, 1, generator=generator)
+
+    def sample_likelihood(self, x, generator):
+        return torch.zeros_like(x)
+
+
+@pytest.mark.parametrize("estimator", ["amci-cv", "snis-q2"])
+def test_points_of_no_weight_bring_no_rounding(estimator):
+    problem = Truncated()
+    prior = amci.load_proposals(problem, variant="defensive")
+    found = amci.estimate(problem, prior, 0.0, draws=2000, estimator=estimator, seed=0)
+    truth = 1 - 2 * norm.pdf(1) / (norm.cdf(1) - norm.cdf(-1))
+    assert abs(found.value - truth) < 4 * found.standard_error < 0.1
+    assert found.verdict.level == "reliable"
+    assert np.isfinite(found.verdict.determined_by)
 
 
 def chain(seed, *, correlation, n=3000):
