@@ -364,8 +364,9 @@ def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
     """Whether f is the same at all draws with weight that estimate E1, (*).
 
     They say nothing of its error. The estimate is that f: zero if no draw met it, or one for a
-    probability if all did. No draw adds to the error, however large a part of the mass they missed. With exact proposals no draw
-    adds to the error of AMCI either, but its value is mu, and not the f of the draws.
+    probability if all did. No draw adds to the error, however large a part of the mass they
+    missed. With exact proposals no draw adds to the error of AMCI either, but its value is mu, and
+    not the f of the draws.
     """
     draws, table = prepared.draws, prepared.last_table
     log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
