@@ -19,7 +19,6 @@ __all__ = [
     "pareto_k",
     "pareto_tail",
     "pareto_threshold",
-    "smoothed",
     "tail_count",
 ]
 
@@ -147,30 +146,6 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
         scale *= np.exp(-top[0])
     finite = math.isfinite(k) and 0 < scale < math.inf
     return ParetoTail(k, nothing.log_cutoff, scale, size) if finite else nothing
-
-
-def smoothed(log_weights: Array) -> Array:
-    """Pareto smoothed weights: the tail of log weights (n,), in nats, as its fit expects it.
-
-    The largest weights become the quantiles of the fitted tail at (i - 1/2) / M, none above the
-    largest weight. Where nothing can be fitted they stay as they are.
-
-    References:
-        Section 2 of Vehtari et al., 2024.
-
-    Example:
-        >>> log_w = np.log(np.random.default_rng(0).pareto(1.5, 1000) + 1)
-        >>> bool(smoothed(log_w).max() <= log_w.max())
-        True
-    """
-    tail = pareto_tail(log_weights)
-    if not tail.size:
-        return log_weights
-    found, order = log_weights.copy(), np.argsort(log_weights)[-tail.size :]
-    log_above = np.log1p(-(np.arange(tail.size) + 0.5) / tail.size)
-    z = np.expm1(-tail.k * log_above) / tail.k if tail.k else -log_above
-    found[order] = np.minimum(tail.log_cutoff + np.log1p(tail.scale * z), log_weights.max())
-    return found
 
 
 def tail_count(draws: ArrayLike) -> NDArray[np.int64]:

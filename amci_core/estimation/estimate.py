@@ -7,14 +7,12 @@ __all__ = ["estimate", "pilot_moments", "requirements_of"]
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from amci_core._arguments import check_count, check_number
-from amci_core.diagnostics.pareto import smoothed
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, Requirements, requirements_near
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
@@ -60,7 +58,6 @@ def estimate(
     pilot: int = PILOT_DRAWS,
     points: str | None = None,
     diagnose: bool = True,
-    smooth: bool = False,
     seed: int = 0,
 ) -> Estimate:
     """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
@@ -102,8 +99,6 @@ def estimate(
             density, and the density of each proposal at the draws of others. With `amci` or
             another table a batch is then 15 to 40 times as fast; `value` and `terms` are all that
             the result can give.
-        smooth: With `snis-q2` or `snis-q1`, Pareto smoothed weights: less variance where few
-            weights carry the estimate, for a bias that docs/estimators.md has measured.
         seed: Whole number >= 0; the same seed gives the same draws.
 
     Returns:
@@ -134,8 +129,6 @@ def estimate(
     constant, spent = _constant(problem, proposals, y, theta, shift, pilot=pilot, seed=seed)
     sampler = Sampler(problem, proposals, y, theta, constant)
     used, own_only = chosen.used(sampler.present), not diagnose and chosen.own_densities
-    if smooth and len(used) != 1:
-        raise ValueError(f"smooth: expected snis-q2 or snis-q1 for estimator, got {estimator!r}")
     share = 0.0 if own_only else defensive
     if isinstance(draws, Mapping):
         counts = _per_proposal(draws, used, share)
@@ -162,8 +155,6 @@ def estimate(
         own_only=own_only,
         defensive_generator=generators(seed, "defensive")[0],
     )
-    if smooth:
-        drawn = _smoothed(drawn, used[0])
     return Estimate(
         prepared=chosen.prepare_all(drawn)
         if chosen.fixed
@@ -176,15 +167,6 @@ def estimate(
         if COMPLEMENT in used or used == _of_table(sampler)
         else NOTHING_KNOWN,
     )
-
-
-def _smoothed(draws: Draws, j: int) -> Draws:
-    """The draws with Pareto smoothed weights of the one component that estimates."""
-    log_joint, part = draws.log_joint.copy(), draws.stretch(j)
-    raw = draws.log_weight(j)
-    smooth = np.apply_along_axis(smoothed, -1, raw)
-    log_joint[..., part] += np.where(raw > -np.inf, smooth - raw, 0.0)
-    return replace(draws, log_joint=log_joint)
 
 
 def requirements_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Requirements:

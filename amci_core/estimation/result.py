@@ -244,11 +244,6 @@ class Estimate:
         """Bias of the ratio to first order in 1 / n, (*), in units of f, from the same moments."""
         return self._in_f(self.uncertainty.bias)
 
-    @property
-    def corrected(self) -> Array:
-        """The estimate with its bias taken off, (*), in units of f."""
-        return np.asarray(self.value - np.where(np.isfinite(self.bias), self.bias, 0.0))
-
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 

@@ -29,12 +29,10 @@ from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.evaluation.runs import (
-    QUARTILES,
     Truth,
     chunk_sizes,
     effective_errors,
     is_determined,
-    quantiles,
 )
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -172,10 +170,6 @@ class ReuseErrors:
         predicted = self.predicted(1.0, 0.0)
         exact = max(predicted, mean) < EXACT
         return bool(determined and (exact or predicted / 10 < mean < predicted * 10))
-
-    def quartiles_along(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
-        """25 %, median, 75 % over runs along alphas (A,) at one beta: (3, A)."""
-        return quantiles(self.errors(alphas, beta=beta).T, QUARTILES)[0]
 
     def errors(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
         """The relative squared error of every run along alphas (A,) at one beta: (A, R)."""

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 
-from amci_core.diagnostics.pareto import pareto_k, pareto_tail, smoothed, tail_count
+from amci_core.diagnostics.pareto import pareto_k, pareto_tail, tail_count
 
 K = (0.2, 0.7, 1.2)
 
@@ -74,12 +73,3 @@ def test_a_largest_weight_that_occurs_often_is_not_judged(ties):
     assert np.isnan(pareto_k(weights * np.exp(1e-14 * np.arange(1000))))
     # Ties in a tail would make it look light.
     assert np.isnan(pareto_k(np.append(weights, [2, 3, 5, 9, 17])))
-
-
-@pytest.mark.parametrize("shape", [1.2, 2.0, 5.0])
-def test_smoothed_weights_are_those_of_arviz(shape):
-    log_w = np.log(np.random.default_rng(0).pareto(shape, 2000) + 1)
-    found = smoothed(log_w)
-    expected, _ = array_stats.psislw(-log_w, r_eff=1.0)
-    np.testing.assert_allclose(found - np.logaddexp.reduce(found), expected, atol=1e-12)
-    assert (smoothed(np.zeros(100)) == 0).all()

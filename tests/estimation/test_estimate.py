@@ -9,7 +9,6 @@ import torch
 from imperfect import imperfect
 
 import amci_core as amci
-from amci_core.diagnostics.pareto import smoothed
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.tables import reuse
 
@@ -369,16 +368,3 @@ def test_bad_arguments_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
-
-
-def test_smoothed_weights_serve_snis_alone():
-    given = {"y": [[1.0], [0.0]], "theta": [[1.0], [0.5]], "draws": 1000}
-    raw = amci.estimate("tail-1d", "paper", **given, estimator="snis-q2")
-    found = amci.estimate("tail-1d", "paper", **given, estimator="snis-q2", smooth=True)
-    for case in range(2):
-        log_w = smoothed(raw.prepared.draws.log_weight(2)[case])
-        f = raw.prepared.draws.f[case, raw.prepared.draws.stretch(2)]
-        w = np.exp(log_w - log_w.max())
-        np.testing.assert_allclose(found.value[case], (w * f).sum() / w.sum(), rtol=1e-12)
-    with pytest.raises(ValueError, match="smooth: expected snis-q2 or snis-q1 for estimator"):
-        amci.estimate("tail-1d", y=1.0, theta=3.0, smooth=True)

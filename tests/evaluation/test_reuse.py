@@ -92,13 +92,6 @@ def test_where_mu_is_zero_errors_are_absolute(problem):
     assert (zero.mse > 0).all()
 
 
-def test_quartiles_are_those_of_the_runs(problem):
-    found = errors(problem, imperfect())
-    for beta in BETAS:
-        expected = np.quantile(found.errors(ALPHAS, beta=beta), (0.25, 0.5, 0.75), axis=-1)
-        np.testing.assert_allclose(found.quartiles_along(ALPHAS, beta=beta), expected, rtol=1e-12)
-
-
 def test_exact_proposals_have_no_error_at_amci_and_keep_its_digits(problem):
     found = errors(problem, amci.load_proposals("tail-1d", variant="oracle"))
     assert found.remse[ALPHAS.index(1.0), BETAS.index(0.0)] < 1e-28
