@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = [
     "DEFAULT_VARIANT",
-    "RENAMED",
     "available_variants",
     "load_history",
     "load_proposals",
@@ -36,6 +35,7 @@ from amci_core.io import (
     write_tensors,
 )
 from amci_core.models import Problem, check_problem, problem, problems
+from amci_core.models.fingerprint import unlike
 
 FORMAT = 1
 # What a configuration holds, and the types of its values.
@@ -50,15 +50,6 @@ FIGURES: dict[str, Any] = {
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
 }
-# Earlier names in `evaluation.json` and `cases.parquet`.
-RENAMED = {
-    "pairs": "cases",
-    "budgets": "draws",
-    "unjudged": "undetermined",
-    "mean_judged": "determined",
-    "truth_matters": "reference_limited",
-}
-FORMER_FAMILIES = {"carried-spline": "composed-spline"}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -135,8 +126,8 @@ def available_variants(name: str | Problem) -> tuple[str, ...]:
     """
     chosen = check_problem(name)
     oracle = (ORACLE,) if "q1_plus" in (chosen.optimal_proposals() or {}) else ()
-    is_shipped = chosen.name in problems() and not problem(chosen.name).unlike(
-        chosen.name, chosen.fingerprint
+    is_shipped = chosen.name in problems() and (
+        chosen.fingerprint == problem(chosen.name).fingerprint
     )
     folders = (pretrained_root() / chosen.name).glob("*/config.json") if is_shipped else ()
     shipped = [config.parent.name for config in folders]
@@ -287,12 +278,7 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     # Of proposals that its estimators do not draw from it says nothing.
     if not evaluation.get("weights", hashes).items() <= hashes.items():
         raise StoredFileError(f"{path}: evaluates other weights than those here; remove it")
-    estimators = evaluation["estimators"].items()
-    return _renamed(evaluation) | {"estimators": {n: _renamed(each) for n, each in estimators}}
-
-
-def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {RENAMED.get(name, name): value for name, value in content.items()}
+    return evaluation
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
@@ -302,15 +288,12 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
     config.setdefault("fingerprint", None)
     _check_entry(path, config, CONFIGURATION)
-    if other := chosen.unlike(config["problem"], config["fingerprint"]):
+    if other := unlike(chosen, config["problem"], config["fingerprint"]):
         raise StoredFileError(f"{path}: made for {other}, not for {chosen.name}. Train anew")
     if "q1_plus" not in config["proposals"]:
         raise StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
         _check_entry(path, entry, {**WEIGHTS, **FAMILY}, f"proposals.{name}.")
-        for part in (entry, entry["arguments"].get("own")):
-            if isinstance(part, dict) and part.get("family") in FORMER_FAMILIES:
-                part["family"] = FORMER_FAMILIES[part["family"]]
     for number, entry in enumerate(config["snapshots"]):
         _check_entry(path, entry, {**WEIGHTS, **FIGURES}, f"snapshots.{number}.")
     return config

@@ -17,6 +17,7 @@ from amci_core.models import Problem, check_problem
 from amci_core.models.base import DerivedProblem, OptimalProposals
 from amci_core.models.distributions import nonnegative_at_draws
 from amci_core.models.expression import Expression
+from amci_core.models.fingerprint import unlike
 
 FALLBACK = "q2 alone"
 
@@ -120,7 +121,7 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     Raises:
         ValueError: the proposals are for another problem.
     """
-    if other := problem.original.unlike(proposals.problem, proposals.fingerprint):
+    if other := unlike(problem.original, proposals.problem, proposals.fingerprint):
         raise ValueError(
             f"proposals: expected proposals for {problem.original.name}, got proposals for "
             f"{other}. Pass those of the original problem"

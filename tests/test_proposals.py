@@ -20,7 +20,7 @@ from amci_core import (
     problems,
     save_proposals,
 )
-from amci_core.flows import FAMILIES, Proposals
+from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, pretrained_root, read_tensors, write_tensors
 from amci_core.training import learn
 from amci_core.training.quality import report
@@ -333,40 +333,3 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     with pytest.raises(ValueError, match=r"^proposals: expected trained proposals"):
         save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
     assert not (tmp_path / "oracle").exists()
-
-
-def test_folders_of_older_versions_are_read(tmp_path):
-    peak = problem("peak")
-    network = {"hidden": [8], "activation": "silu"}
-    coordinates = [{"kind": "probability", "scale": 1.8}] * 2
-    arguments = {
-        "own": {
-            "family": "composed-spline",
-            "arguments": {"coordinates": coordinates, "bins": 4, **network},
-        },
-        "term": "E1_plus",
-        "found": {"coordinates": coordinates, "components": 2, **network},
-    }
-    q1 = FAMILIES["defensive"](peak, **arguments).double().eval().requires_grad_(False)
-    entries = {"q1_plus": {"family": "defensive", "arguments": arguments}}
-    card = {"configuration": {"proposals": entries}}
-    folder = save_proposals(tmp_path / "old", Proposals("peak", "learnt", q1, None, None, card))
-    # The names that parts and families had.
-    path = folder / "q1_plus.safetensors"
-    former = {
-        key.replace("flow.base.", "own.own.")
-        .replace("flow.layers.", "own.layers.")
-        .replace("defence.defence.", "broad.found."): value
-        for key, value in read_tensors(path).items()
-    }
-    digest = write_tensors(path, former | {"share": torch.tensor(0.05)})
-
-    def older(config):
-        config["proposals"]["q1_plus"]["sha256"] = digest
-        config["proposals"]["q1_plus"]["arguments"]["own"]["family"] = "carried-spline"
-
-    edit(folder, older)
-    at = {"theta": [0.5, 0.5, 0.5], "draws": 16}
-    again = load_proposals("peak", folder=folder)
-    expected = estimate(peak, Proposals("peak", "learnt", q1, None, None), **at).value
-    assert estimate(peak, again, **at).value == expected

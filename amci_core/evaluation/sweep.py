@@ -39,7 +39,6 @@ from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.models import Problem
 from amci_core.models.fingerprint import signature
-from amci_core.proposals import RENAMED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,13 +63,8 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     try:
         table = pq.read_table(path, partitioning=None)
         noted = json.loads((table.schema.metadata or {})[KEY])
-        settings = noted["settings"]
-        if "pairs" in settings:
-            settings = settings | {"cases": settings["pairs"], "values": settings.get("cases")}
-            del settings["pairs"]
-        settings = {RENAMED.get(name, name): value for name, value in settings.items()}
-        names = [RENAMED.get(name, name) for name in table.column_names]
-        known = table.rename_columns(names).select(schema().names).cast(schema())
+        settings = dict(noted["settings"])
+        known = table.select(schema().names).cast(schema())
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
     return noted | {"settings": settings}, known

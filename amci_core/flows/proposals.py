@@ -17,7 +17,7 @@ from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.models import Problem, check_problem
-from amci_core.models.fingerprint import Fingerprint
+from amci_core.models.fingerprint import Fingerprint, unlike
 
 Key = TypeVar("Key", bound=Hashable)
 # The variant that draws from the problem's defensive density, before anything is trained for it.
@@ -277,7 +277,7 @@ def check_proposals(problem: Problem, proposals: Any) -> None:
             "proposals: expected Proposals, of learn or load_proposals, or the name of a variant, "
             f"got {proposals!r:.60}. Pass y and theta by name"
         )
-    if other := problem.unlike(proposals.problem, proposals.fingerprint):
+    if other := unlike(problem, proposals.problem, proposals.fingerprint):
         raise ValueError(
             f"proposals: expected proposals for {problem.name}, got proposals for {other}. "
             f"Load or train proposals for {problem.name}"

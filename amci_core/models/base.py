@@ -515,20 +515,6 @@ class Problem(ABC):
         """A copy may be changed before its first use, and has a fingerprint of its own."""
         return {name: value for name, value in vars(self).items() if name != "fingerprint"}
 
-    def unlike(self, name: str, known: Fingerprint | None, *parts: str) -> str:
-        """A problem of that name and fingerprint, for a message; empty if it is this one.
-
-        Arguments:
-            name: The name, which decides if there is no fingerprint.
-            known: The fingerprint, or None.
-            parts: The functions to be equal; all by default.
-        """
-        if known is None:
-            return "" if name == self.name or parts else name
-        own = self.fingerprint
-        differ = [part for part in parts or own if known.get(part) != own[part]]
-        return f"{name} with another {', '.join(differ)}" if differ else ""
-
     # What may be known of the truth; each is optional.
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:

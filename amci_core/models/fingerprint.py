@@ -1,14 +1,14 @@
-r"""What a problem is known by: the values of its densities and of f at fixed points.
+r"""Fingerprints: a problem is identified by the values of its densities and of f at fixed points.
 
-Names are given twice, and sources change with every comment, helper and version of Python. Values
-stay: a model that is defined again, in another process or on another machine, has the same
-fingerprint, whatever it is called and however it is written. Another likelihood, f, prior or
-constant within them has another one.
+A name may be used twice, and a source changes with every comment and every version of Python.
+Values stay: a model that is defined again, in another process, on another machine, in other words
+or under another name, has the same fingerprint. Another likelihood, f, prior or constant within
+them gives another one.
 """
 
 from __future__ import annotations
 
-__all__ = ["Fingerprint", "fingerprint_of", "signature"]
+__all__ = ["Fingerprint", "fingerprint_of", "signature", "unlike"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +32,10 @@ FEW = slice(384, 640)
 def fingerprint_of(problem: Problem) -> Fingerprint:
     """A problem's f at 3,072 points, its log prior, likelihood and defensive density at 768.
 
-    Half of the points have x on a diagonal, so that an f that needs all coordinates to be large
-    is seen. Densities that differ by six digits are told apart, and thresholds of f by a hundredth
-    of the prior's standard deviation, or a twentieth far out. An f that is zero at all points, as
-    on a tiny set in many dimensions, is not told from another such f.
+    Half of the points have x on a diagonal, which reaches an f that needs all coordinates to be
+    large. Smaller changes have no effect: of the seventh digit of a density, of a threshold of f
+    by less than a hundredth of the prior's standard deviation, or a tenth far out. Two f that are
+    zero at all points, as on tiny sets in many dimensions, look the same.
     """
     generator = torch.Generator().manual_seed(0)
     x = problem.sample_prior(DRAWS, generator)
@@ -64,8 +64,24 @@ def fingerprint_of(problem: Problem) -> Fingerprint:
     return found
 
 
+def unlike(problem: Problem, name: str, known: Fingerprint | None, *parts: str) -> str:
+    """Another problem of that name and fingerprint, for a message; empty if it is this one.
+
+    Arguments:
+        problem: This one.
+        name: The name of the other, which decides if there is no fingerprint.
+        known: Its fingerprint, or None.
+        parts: The functions that have to be equal; all by default.
+    """
+    if known is None:
+        return "" if name == problem.name or parts else name
+    own = problem.fingerprint
+    differ = [part for part in parts or own if known.get(part) != own[part]]
+    return f"{name} with another {', '.join(differ)}" if differ else ""
+
+
 def signature(values: Tensor) -> float:
-    """Values of any shape as one number of six digits, to which rounding does not matter."""
+    """Values of any shape as one number of six digits, on which rounding has no effect."""
     logs = np.arcsinh(values.double().numpy().ravel())
     weights = np.random.default_rng(0).uniform(0.5, 1.5, logs.size)
     return float(f"{weights @ np.nan_to_num(logs, nan=99.0, posinf=50.0, neginf=-50.0):.6g}")

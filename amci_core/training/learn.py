@@ -29,6 +29,7 @@ from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centre
 from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import coordinates_of
 from amci_core.models import Problem, check_problem
+from amci_core.models.fingerprint import unlike
 from amci_core.proposals import load_proposals, save_proposals
 from amci_core.training import clock
 from amci_core.training.clock import Budget
@@ -183,7 +184,7 @@ def stream_learning(
             f"q2: expected proposals with a q2, got proposals for {q2.problem} without one"
         )
     if q2 is not None and (
-        other := problem.unlike(q2.problem, q2.fingerprint, "log_prior", "log_likelihood")
+        other := unlike(problem, q2.problem, q2.fingerprint, "log_prior", "log_likelihood")
     ):
         raise ValueError(f"q2: expected one for p(x, y) of {problem.name}, got one for {other}")
     choices = choices or Choices()
