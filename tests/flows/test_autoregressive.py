@@ -61,6 +61,7 @@ def test_all_coordinates_at_once_are_the_factors_one_by_one(name):
 
 
 @pytest.mark.parametrize("way", ["in place", "by data", "loaded", "optimized"])
+@torch.no_grad()
 def test_a_density_has_the_weights_of_now(way):
     problem = amci.problem("tail-5d")
     q = amci.load_proposals(problem).q1_plus
