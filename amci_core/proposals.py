@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = [
     "DEFAULT_VARIANT",
-    "RENAMED",
     "available_variants",
     "load_history",
     "load_proposals",
@@ -35,11 +34,15 @@ from amci_core.io import (
     write_json,
     write_tensors,
 )
-from amci_core.models import Problem, check_problem, problems
+from amci_core.models import Problem, check_problem, problem, problems
+from amci_core.models.fingerprint import unlike
 
 FORMAT = 1
 # What a configuration holds, and the types of its values.
-CONFIGURATION = {"variant": str, "proposals": dict, "snapshots": list}
+CONFIGURATION: dict[str, Any] = {
+    **{"problem": str, "variant": str, "proposals": dict, "snapshots": list},
+    "fingerprint": (dict, type(None)),
+}
 WEIGHTS = {"file": str, "sha256": str}
 FAMILY = {"family": str, "arguments": dict}
 FIGURES: dict[str, Any] = {
@@ -47,15 +50,6 @@ FIGURES: dict[str, Any] = {
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
 }
-# Earlier names in `evaluation.json` and `cases.parquet`.
-RENAMED = {
-    "pairs": "cases",
-    "budgets": "draws",
-    "unjudged": "undetermined",
-    "mean_judged": "determined",
-    "truth_matters": "reference_limited",
-}
-FORMER_FAMILIES = {"carried-spline": "composed-spline"}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -71,7 +65,8 @@ def load_proposals(
             `defensive` for the problem's defensive density, as before any training. None (default)
             for `spline`, or for what the folder holds.
         folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
-            with the package.
+            with the package. It is known by the problem's fingerprint; in a folder without one,
+            as saved before there were any, the name decides.
 
     Returns:
         `Proposals`: `q1_plus`, `q1_minus`, `q2` and `q1_complement`, None where there is
@@ -109,7 +104,7 @@ def load_proposals(
         optimal: Mapping[str, Any] = chosen.optimal_proposals() or {}
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
         parts: Any = {name: optimal.get(name) for name in NAMES}
-        return Proposals(chosen.name, ORACLE, card=note, **parts)
+        return Proposals(chosen.name, ORACLE, card=note, fingerprint=chosen.fingerprint, **parts)
     return _load(chosen, pretrained_root() / chosen.name / named)
 
 
@@ -131,7 +126,9 @@ def available_variants(name: str | Problem) -> tuple[str, ...]:
     """
     chosen = check_problem(name)
     oracle = (ORACLE,) if "q1_plus" in (chosen.optimal_proposals() or {}) else ()
-    is_shipped = chosen.name in problems()
+    is_shipped = chosen.name in problems() and (
+        chosen.fingerprint == problem(chosen.name).fingerprint
+    )
     folders = (pretrained_root() / chosen.name).glob("*/config.json") if is_shipped else ()
     shipped = [config.parent.name for config in folders]
     return (*sorted(shipped, key=lambda variant: (variant != DEFAULT_VARIANT, variant)), *oracle)
@@ -212,7 +209,8 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     write_proposals(
         place,
         flows,
-        configuration=record | {"problem": proposals.problem, "variant": proposals.variant},
+        configuration=record
+        | {name: getattr(proposals, name) for name in ("problem", "fingerprint", "variant")},
         families={name: {key: built[name][key] for key in FAMILY} for name in flows},
         snapshots=[],
     )
@@ -261,6 +259,7 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
             q1.defence = loaded["q2"]
     card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}
     parts: Any = {name: loaded.get(name) for name in NAMES}
+    parts["fingerprint"] = chosen.fingerprint
     return Proposals(chosen.name, config["variant"], card=card, **parts)
 
 
@@ -279,12 +278,7 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     # Of proposals that its estimators do not draw from it says nothing.
     if not evaluation.get("weights", hashes).items() <= hashes.items():
         raise StoredFileError(f"{path}: evaluates other weights than those here; remove it")
-    estimators = evaluation["estimators"].items()
-    return _renamed(evaluation) | {"estimators": {n: _renamed(each) for n, each in estimators}}
-
-
-def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {RENAMED.get(name, name): value for name, value in content.items()}
+    return evaluation
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
@@ -292,17 +286,14 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
-    made_for = config.get("problem")
-    if made_for != chosen.name:
-        raise StoredFileError(f"{path}: made for the problem {made_for!r}, not for {chosen.name}")
+    config.setdefault("fingerprint", None)
     _check_entry(path, config, CONFIGURATION)
+    if other := unlike(chosen, config["problem"], config["fingerprint"]):
+        raise StoredFileError(f"{path}: made for {other}, not for {chosen.name}. Train anew")
     if "q1_plus" not in config["proposals"]:
         raise StoredFileError(f"{path}: q1_plus is missing")
     for name, entry in config["proposals"].items():
         _check_entry(path, entry, {**WEIGHTS, **FAMILY}, f"proposals.{name}.")
-        for part in (entry, entry["arguments"].get("own")):
-            if isinstance(part, dict) and part.get("family") in FORMER_FAMILIES:
-                part["family"] = FORMER_FAMILIES[part["family"]]
     for number, entry in enumerate(config["snapshots"]):
         _check_entry(path, entry, {**WEIGHTS, **FIGURES}, f"snapshots.{number}.")
     return config

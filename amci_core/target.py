@@ -17,6 +17,7 @@ from amci_core.models import Problem, check_problem
 from amci_core.models.base import DerivedProblem, OptimalProposals
 from amci_core.models.distributions import nonnegative_at_draws
 from amci_core.models.expression import Expression
+from amci_core.models.fingerprint import unlike
 
 FALLBACK = "q2 alone"
 
@@ -120,12 +121,13 @@ def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
     Raises:
         ValueError: the proposals are for another problem.
     """
-    if proposals.problem != problem.original.name:
+    if other := unlike(problem.original, proposals.problem, proposals.fingerprint):
         raise ValueError(
             f"proposals: expected proposals for {problem.original.name}, got proposals for "
-            f"{proposals.problem}. Pass those of the original problem"
+            f"{other}. Pass those of the original problem"
         )
     q = proposals.q2 or Proposals.from_defensive(problem).q1_plus
     q1_minus = None if problem.nonnegative else q
     note = "q1 has not been learnt for this f: draws of q2, or of the prior, stand in for it."
-    return Proposals(problem.name, FALLBACK, q, q1_minus, proposals.q2, {"note": note})
+    known: Any = {"card": {"note": note}, "fingerprint": problem.fingerprint}
+    return Proposals(problem.name, FALLBACK, q, q1_minus, proposals.q2, **known)

@@ -8,17 +8,19 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Normal, Uniform
 
 from amci_core import (
     estimate,
     evaluate,
     load_history,
     load_proposals,
+    model,
     problem,
     problems,
     save_proposals,
 )
-from amci_core.flows import FAMILIES, Proposals
+from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, pretrained_root, read_tensors, write_tensors
 from amci_core.training import learn
 from amci_core.training.quality import report
@@ -209,7 +211,11 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(problem="cancer"), r"config\.json: made for the problem 'cancer'"),
+        (lambda c: c.update(problem="cancer"), r"config\.json: made for cancer, not for tail-1d"),
+        (
+            lambda c: c.update(fingerprint={"f": [0.0]}),
+            r"config\.json: made for tail-1d with another f, .*, not for tail-1d",
+        ),
         (lambda c: c.update(format=99), r"config\.json: not a configuration of format 1"),
         (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
         (
@@ -267,10 +273,54 @@ def test_what_learn_gave_is_the_same_after_saving_and_loading(tmp_path):
     assert value == again
     with pytest.raises(ValueError, match=r"^folder: .*kept holds proposals already"):
         save_proposals(folder, learnt)
-    with pytest.raises(StoredFileError, match="made for the problem 'mine', not for gain-loss"):
-        load_proposals("gain-loss", folder=folder)
+    # It is the same problem under another name.
+    assert load_proposals("gain-loss", folder=folder).problem == "gain-loss"
     with pytest.raises(ValueError, match=r"^proposals: none ship with the package for mine"):
         load_proposals(own)
+
+
+def model_called(name, bound):
+    return model(
+        prior=Normal(0.0, 1.0),
+        likelihood=lambda x: Normal(x, 1.0),
+        f=lambda x, theta: x > theta + bound,
+        theta=Uniform(0.0, 5.0),
+        name=name,
+    )
+
+
+def test_proposals_of_another_problem_of_the_name_are_refused(tmp_path):
+    one, another = model_called("model", 0.0), model_called("model", 1.0)
+    at, reason = {"y": 1.0, "theta": 2.0}, "model with another f"
+    learnt = learn(one, steps=1, folder=tmp_path / "kept")
+    wide = {"q1_plus": Normal(2.0, 1.0), "q2": Normal(0.5, 1.0)}
+    outside = Proposals.from_distributions(one, **wide)
+    for proposals in (learnt, outside, load_proposals(one, variant="defensive")):
+        assert estimate(model_called("model", 0.0), proposals, **at).value > 0
+        with pytest.raises(ValueError, match=rf"^proposals: .*, got proposals for {reason}"):
+            estimate(another, proposals, **at)
+    with pytest.raises(StoredFileError, match=rf"made for {reason}, .*not for model. Train anew"):
+        load_proposals(another, folder=tmp_path / "kept")
+    q2 = load_proposals("cancer")
+    with pytest.raises(ValueError, match=r"^q2: .* got one for cancer with another log_prior"):
+        learn(one, steps=1, q2=q2)
+
+
+def test_shipped_weights_are_not_for_another_problem_of_the_name():
+    imposter = model_called("tail-1d", 1.0)
+    with pytest.raises(ValueError, match=r"^proposals: none ship"):
+        load_proposals(imposter)
+    with pytest.raises(ValueError, match=r"^proposals: .* got proposals for tail-1d with another"):
+        estimate(imposter, load_proposals("tail-1d"), y=1.0, theta=2.0)
+    again = type(problem("tail-1d"))(1)
+    assert load_proposals(again).variant == "spline"
+
+
+def test_without_a_fingerprint_as_saved_before_the_name_decides(copied):
+    edit(copied, lambda c: c.pop("fingerprint", None))
+    assert load_proposals("tail-1d", folder=copied).variant == "spline"
+    with pytest.raises(StoredFileError, match="made for tail-1d, not for tail-2d"):
+        load_proposals("tail-2d", folder=copied)
 
 
 def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path):
@@ -283,40 +333,3 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     with pytest.raises(ValueError, match=r"^proposals: expected trained proposals"):
         save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
     assert not (tmp_path / "oracle").exists()
-
-
-def test_folders_of_older_versions_are_read(tmp_path):
-    peak = problem("peak")
-    network = {"hidden": [8], "activation": "silu"}
-    coordinates = [{"kind": "probability", "scale": 1.8}] * 2
-    arguments = {
-        "own": {
-            "family": "composed-spline",
-            "arguments": {"coordinates": coordinates, "bins": 4, **network},
-        },
-        "term": "E1_plus",
-        "found": {"coordinates": coordinates, "components": 2, **network},
-    }
-    q1 = FAMILIES["defensive"](peak, **arguments).double().eval().requires_grad_(False)
-    entries = {"q1_plus": {"family": "defensive", "arguments": arguments}}
-    card = {"configuration": {"proposals": entries}}
-    folder = save_proposals(tmp_path / "old", Proposals("peak", "learnt", q1, None, None, card))
-    # The names that parts and families had.
-    path = folder / "q1_plus.safetensors"
-    former = {
-        key.replace("flow.base.", "own.own.")
-        .replace("flow.layers.", "own.layers.")
-        .replace("defence.defence.", "broad.found."): value
-        for key, value in read_tensors(path).items()
-    }
-    digest = write_tensors(path, former | {"share": torch.tensor(0.05)})
-
-    def older(config):
-        config["proposals"]["q1_plus"]["sha256"] = digest
-        config["proposals"]["q1_plus"]["arguments"]["own"]["family"] = "carried-spline"
-
-    edit(folder, older)
-    at = {"theta": [0.5, 0.5, 0.5], "draws": 16}
-    again = load_proposals("peak", folder=folder)
-    expected = estimate(peak, Proposals("peak", "learnt", q1, None, None), **at).value
-    assert estimate(peak, again, **at).value == expected

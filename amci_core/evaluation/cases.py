@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["FIGURES", "MARGIN", "Cases", "Evaluation", "Sweep", "evaluate"]
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -12,12 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import numpy as np
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators.draws import Array
+from amci_core.estimators.registry import ESTIMATORS
 from amci_core.evaluation.curves import Curve, bound_curve, curves_of
 from amci_core.evaluation.runs import (
     BOUND,
@@ -29,7 +32,7 @@ from amci_core.evaluation.runs import (
     chosen_estimators,
     quantiles,
 )
-from amci_core.evaluation.sweep import digest, origin, schema, sweep_file
+from amci_core.evaluation.sweep import digest, origin, schema, signatures, sweep_file
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import run_tasks
@@ -262,12 +265,20 @@ class Sweep:
         theta = () if self.theta is None else (self.theta.numpy(),)
         truth = self.truth.log_unit, self.truth.sign, self.truth.error
         sobol = [name for name, each in self.drawn.items() if each.points == "sobol"]
+        others = {
+            name: hashlib.sha256(cloudpickle.dumps(each)).hexdigest()[:12]
+            for name, each in self.drawn.items()
+            if each is not ESTIMATORS.get(name)
+        }
         return {
             **{name: of[name] for name in ("problem", "variant", "weights")},
+            **self.problem.fingerprint,
+            "proposals": signatures(self.problem, self.proposals),
             "cases": len(self),
             "runs": self.runs,
             "draws": self.draws.tolist(),
             "estimators": list(self.estimators),
+            **({"coefficients": others} if others else {}),
             **({"sobol": sobol} if sobol else {}),
             "seed": self.seed,
             **({} if self.device == CPU else {"device": str(self.device)}),

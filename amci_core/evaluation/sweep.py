@@ -13,6 +13,7 @@ __all__ = [
     "origin",
     "read_sweep",
     "schema",
+    "signatures",
     "sweep_file",
     "versions",
     "write_table",
@@ -31,12 +32,13 @@ from typing import TYPE_CHECKING, Any
 
 import filelock
 import numpy as np
+import torch
 from torch import nn
 
 from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, read_json, replacing, write_json
 from amci_core.models import Problem
-from amci_core.proposals import RENAMED
+from amci_core.models.fingerprint import signature
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,13 +63,8 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     try:
         table = pq.read_table(path, partitioning=None)
         noted = json.loads((table.schema.metadata or {})[KEY])
-        settings = noted["settings"]
-        if "pairs" in settings:
-            settings = settings | {"cases": settings["pairs"], "values": settings.get("cases")}
-            del settings["pairs"]
-        settings = {RENAMED.get(name, name): value for name, value in settings.items()}
-        names = [RENAMED.get(name, name) for name in table.column_names]
-        known = table.rename_columns(names).select(schema().names).cast(schema())
+        settings = dict(noted["settings"])
+        known = table.select(schema().names).cast(schema())
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
     return noted | {"settings": settings}, known
@@ -229,6 +226,16 @@ def digest(*arrays: Any) -> str:
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
+
+
+def signatures(problem: Problem, proposals: Proposals) -> dict[str, float]:
+    """Of each proposal one number, from draws at a few cases: another has another."""
+    cases = problem.check(*problem.cases(16, seed=0))
+    found = {}
+    for name, q in proposals.by_name.items():
+        x, log_q = q(*cases).draw(16, torch.Generator().manual_seed(0))
+        found[name] = signature(torch.cat([x.flatten(), log_q.flatten()]).detach())
+    return found
 
 
 def _hashes(proposals: Proposals) -> dict[str, str]:

@@ -13,7 +13,7 @@ __all__ = ["SplineProposal"]
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import groupby
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,11 +39,6 @@ class SplineProposal(Trainable):
         network: `hidden`, `activation` and `reads_theta` of the network of each coordinate.
     """
 
-    FORMER_NAMES: ClassVar = {
-        r"conditioner\.": "networks.0.",
-        r"coordinates\.(\d+)\.conditioner\.": r"networks.\1.",
-    }
-
     def __init__(
         self,
         problem: Problem,
@@ -63,7 +58,6 @@ class SplineProposal(Trainable):
         for bijector, members in groupby(self.bijectors[1:]):
             start = self.rows[-1][1].stop if self.rows else 1
             self.rows.append((bijector, slice(start, start + len(list(members)))))
-        self._stacked: Stacked | None = None
 
     def initialize(self, generator: torch.Generator) -> None:
         for network in self.networks:
@@ -73,30 +67,10 @@ class SplineProposal(Trainable):
         return SplineDensity(self, y, theta)
 
     def stacked(self) -> Stacked:
-        """The networks of all coordinates but the first; computed once in evaluation mode."""
-        if self.training or torch.is_grad_enabled():
-            return self._stack()
-        if self._stacked is None:
-            with torch.inference_mode(False), torch.no_grad():
-                self._stacked = self._stack()
-        return self._stacked
-
-    def _stack(self) -> Stacked:
+        """The networks of all coordinates but the first, with the weights of now."""
         like = next(self.parameters())
         read = like.new_tensor([(b.centre, b.scale) for b in self.bijectors[:-1]])
         return Stacked(self.networks[1:], *read.unbind(-1))
-
-    def train(self, mode: bool = True) -> Self:
-        self._stacked = None
-        return super().train(mode)
-
-    def _apply(self, *of: Any, **named: Any) -> Any:
-        self._stacked = None
-        return super()._apply(*of, **named)  # type: ignore[no-untyped-call]
-
-    def _load_from_state_dict(self, *of: Any, **named: Any) -> None:
-        self._stacked = None
-        super()._load_from_state_dict(*of, **named)
 
 
 class SplineDensity(TransformedDensity):

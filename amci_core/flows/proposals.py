@@ -17,6 +17,7 @@ from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.models import Problem, check_problem
+from amci_core.models.fingerprint import Fingerprint, unlike
 
 Key = TypeVar("Key", bound=Hashable)
 # The variant that draws from the problem's defensive density, before anything is trained for it.
@@ -38,6 +39,8 @@ class Proposals:
         card: What is known of them: configuration, training, evaluation.
         q1_complement: Towards (M - f) p(x, y), for an f in [0, M]; None where there is none. It
             serves `amci-cv` and `two-sided`.
+        fingerprint: `Problem.fingerprint` of the problem, which tells it from others of its name;
+            without it the name decides.
 
     Example:
         >>> import amci_core as amci
@@ -54,6 +57,7 @@ class Proposals:
     q2: Proposal | None
     card: dict[str, Any] = field(default_factory=dict)
     q1_complement: Proposal | None = None
+    fingerprint: Fingerprint | None = None
 
     def __repr__(self) -> str:
         built = self.card.get("configuration", {}).get("proposals", {})
@@ -151,7 +155,7 @@ class Proposals:
             if given is not None:
                 make = maker_of(name, given, y, theta)
                 parts[name] = External(name, make, problem.x.dim, dtype)
-        made = cls(problem.name, variant, **parts)
+        made = cls(problem.name, variant, **parts, fingerprint=problem.fingerprint)
         for each in made.by_name.values():
             if isinstance(each, External):
                 each.check(problem)
@@ -198,6 +202,7 @@ class Proposals:
             None if negated is None else DefensiveComponent(negated, "E1_plus"),
             None if _knows_evidence(problem) else DefensiveComponent(problem, "E2"),
             {"note": "Nothing has been trained: the problem's defensive density draws."},
+            fingerprint=problem.fingerprint,
         )
 
     def to(self, target: torch.device | torch.dtype) -> Proposals | None:
@@ -272,10 +277,10 @@ def check_proposals(problem: Problem, proposals: Any) -> None:
             "proposals: expected Proposals, of learn or load_proposals, or the name of a variant, "
             f"got {proposals!r:.60}. Pass y and theta by name"
         )
-    if proposals.problem != problem.name:
+    if other := unlike(problem, proposals.problem, proposals.fingerprint):
         raise ValueError(
-            f"proposals: expected proposals for {problem.name}, got proposals for "
-            f"{proposals.problem}. Load or train proposals for {problem.name}"
+            f"proposals: expected proposals for {problem.name}, got proposals for {other}. "
+            f"Load or train proposals for {problem.name}"
         )
 
 

@@ -39,6 +39,7 @@ from torch.distributions.constraints import (
 from torch.distributions.transforms import Transform
 
 from amci_core._arguments import check_count, check_number, check_seed
+from amci_core.models.fingerprint import Fingerprint, fingerprint_of
 
 Array = NDArray[np.float64]
 # A number for all coordinates, or one for each.
@@ -500,6 +501,19 @@ class Problem(ABC):
         """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
         own = type(self)._log_mean_absolute_deviation
         return own is not Problem._log_mean_absolute_deviation
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What it is known by instead of its name, see `amci_core.models.fingerprint`.
+
+        A problem whose attributes change after its first use keeps the first one: make another.
+        """
+        _validate(self)
+        return fingerprint_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy may be changed before its first use, and has a fingerprint of its own."""
+        return {name: value for name, value in vars(self).items() if name != "fingerprint"}
 
     # What may be known of the truth; each is optional.
 

@@ -29,6 +29,7 @@ from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centre
 from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import coordinates_of
 from amci_core.models import Problem, check_problem
+from amci_core.models.fingerprint import unlike
 from amci_core.proposals import load_proposals, save_proposals
 from amci_core.training import clock
 from amci_core.training.clock import Budget
@@ -182,11 +183,15 @@ def stream_learning(
         raise ValueError(
             f"q2: expected proposals with a q2, got proposals for {q2.problem} without one"
         )
+    if q2 is not None and (
+        other := unlike(problem, q2.problem, q2.fingerprint, "log_prior", "log_likelihood")
+    ):
+        raise ValueError(f"q2: expected one for p(x, y) of {problem.name}, got one for {other}")
     choices = choices or Choices()
     if choices.family is not None and choices.family not in form_names(problem):
         known = ", ".join(form_names(problem))
         raise ValueError(f"family: expected one of {known}, got {choices.family!r}")
-    plan = {"problem": problem.name, "seed": seed, "steps": steps, "choices": asdict(choices)}
+    plan = {**problem.fingerprint, "seed": seed, "steps": steps, "choices": asdict(choices)}
     checkpoint = Checkpoint(None if folder is None else Path(folder), plan, resume=resume)
     spent = checkpoint.state["spent"] if checkpoint.state else 0.0
     budget = Budget(math.inf if minutes is None else 60 * minutes, spent)
@@ -223,7 +228,8 @@ def stream_learning(
     def ready() -> Proposals:
         card = {"configuration": copy.deepcopy(configuration)}
         parts: Any = {name: flows.get(name) for name in NAMES}
-        return Proposals(problem.name, VARIANT, card=card, **parts)
+        fingerprint = problem.fingerprint
+        return Proposals(problem.name, VARIANT, card=card, fingerprint=fingerprint, **parts)
 
     def save() -> None:
         if checkpoint.folder is None or run is None:

@@ -214,6 +214,7 @@ def train(
     )
     plan: dict[str, Any] = {
         "problem": problem,
+        "fingerprint": chosen.fingerprint,
         "variant": variant,
         "seed": check_seed(seed),
         "minutes": minutes,

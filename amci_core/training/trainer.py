@@ -444,10 +444,11 @@ class Checkpoint:
                 raise io.StoredFileError(
                     f"{self._file}: not a checkpoint of a training. Remove it to start anew"
                 ) from None
-            if saved != self._plan:
+            differ = [name for name, value in self._plan.items() if saved.get(name) != value]
+            if differ:
                 raise ValueError(
-                    f"resume: {folder} holds a training with other settings than {self._plan}. "
-                    "Repeat its settings"
+                    f"resume: {folder} holds a training with another {', '.join(differ)}. Repeat "
+                    "its settings, or choose another folder"
                 )
             self.state = state
             return

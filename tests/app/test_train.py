@@ -539,7 +539,10 @@ BAD = {
     "no configuration": (lambda f: f.pop("config.json"), "each file once"),
     "no JSON": (lambda f: f.update({"config.json": b"{"}), r"config\.json: not valid JSON"),
     "a list": (lambda f: f.update({"config.json": b"[]"}), "not a configuration of format"),
-    "another problem": (edit('"problem": "tail-1d"', '"problem": "peak"'), "made for the problem"),
+    "another problem": (
+        edit('"fingerprint": {', '"fingerprint": {"f": [1.0]}, "was": {'),
+        "made for tail-1d with another f, .*not for tail-1d",
+    ),
     "damaged": (lambda f: f.update({"q2.safetensors": b"1"}), "SHA-256 is not the recorded"),
     "missing": (lambda f: f.pop("q1_plus.safetensors"), "cannot be read"),
     "a bomb": (bomb, "64 MB unpacked, got more"),

@@ -11,13 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from schedulers import dask_cluster
 from servers import PATIENCE
+from torch.distributions import Normal
 
 import amci_core as amci
+from amci_core.estimators import tables
 from amci_core.evaluation import Cases, Sweep, read_sweep
 from amci_core.evaluation.sweep import folder_of, sweep_file
 from amci_core.io import StoredFileError, pretrained_root
 
-PROBLEM = amci.problem("tail-1d")
+PROBLEM, NORMAL = amci.problem("tail-1d"), Normal(0.0, 1.0)
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 WANTED = {"cases": 6, "runs": 5, "draws": (2, 10), "seed": 3}
 SETTINGS = {"problem": "tail-1d", "seed": 3}
@@ -85,14 +87,56 @@ def test_a_file_that_no_sweep_wrote_is_refused_and_kept(tmp_path):
         amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.csv")
 
 
-def test_another_sweep_s_file_is_refused_and_kept(tmp_path):
+def with_table(share):
+    return ORACLE, {"estimators": {"mine": tables.reuse(share, share)}}
+
+
+def with_f(bound):
+    """A model whose truth is given, so that f alone is another one."""
+    made = amci.model(prior=NORMAL, likelihood=lambda x: Normal(x, 1.0), f=lambda x: x > bound)
+    cases = ([[0.0], [1.0]], None)
+    wanted = {"problem": made, "cases": cases, "truth": [0.1, 0.2], "estimators": ["amci"]}
+    return amci.load_proposals(made, variant="defensive"), wanted
+
+
+def with_proposals(scale):
+    normal = {"q1_plus": Normal(3.0, scale), "q2": Normal(0.5, scale)}
+    return amci.flows.Proposals.from_distributions(PROBLEM, **normal), {}
+
+
+def with_weights(factor):
+    """Weights that changed in memory, where the stored ones have the old hash."""
+    loaded = amci.load_proposals(PROBLEM)
+    for weights in loaded.q1_plus.parameters():
+        weights.mul_(factor)
+    return loaded, {}
+
+
+@pytest.mark.parametrize(
+    ("make", "one", "another", "differs"),
+    [
+        (lambda seed: (ORACLE, {"seed": seed}), 3, 4, "seed 3, here 4"),
+        (with_table, 0.5, 0.25, "coefficients "),
+        (with_f, 1.0, 1.5, r"f \["),
+        (with_proposals, 1.0, 1.25, "proposals "),
+        (with_weights, 1.0, 1.01, "proposals "),
+    ],
+)
+def test_another_sweep_s_file_is_refused_and_kept(tmp_path, make, one, another, differs):
     path = tmp_path / "sweep.parquet"
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+
+    def evaluated(value):
+        proposals, others = make(value)
+        return amci.evaluate(
+            **({"problem": PROBLEM} | WANTED | others), proposals=proposals, out=path
+        )
+
+    first = evaluated(one)
     before = path.read_bytes()
-    other = WANTED | {"seed": 4}
-    with pytest.raises(ValueError, match=r"^out: .* belongs to another sweep \(seed 3, here 4"):
-        amci.evaluate(PROBLEM, ORACLE, **other, out=path)
+    with pytest.raises(ValueError, match=rf"^out: .* belongs to another sweep \({differs}"):
+        evaluated(another)
     assert path.read_bytes() == before
+    assert repr(evaluated(one).estimators) == repr(first.estimators)
 
 
 def test_a_whole_file_is_not_computed_again(tmp_path):

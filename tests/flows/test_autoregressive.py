@@ -1,8 +1,5 @@
 """Splines coordinate by coordinate: all coordinates at once against one after the other."""
 
-import copy
-import re
-
 import pytest
 import torch
 
@@ -63,13 +60,20 @@ def test_all_coordinates_at_once_are_the_factors_one_by_one(name):
         torch.testing.assert_close(at_once, alone, rtol=1e-9, atol=1e-12)
 
 
-def test_weights_under_their_former_names_are_read():
-    q1 = amci.load_proposals("tail-5d").q1_plus
-    stored = {
-        re.sub(r"^networks\.(\d)", r"coordinates.\1.conditioner", key): value
-        for key, value in q1.state_dict().items()
-    }
-    again = copy.deepcopy(q1)
-    again.load_state_dict({key: torch.zeros_like(value) for key, value in stored.items()})
-    again.load_state_dict(stored)
-    torch.testing.assert_close(again.state_dict(), q1.state_dict(), rtol=0, atol=0)
+@pytest.mark.parametrize("way", ["in place", "by data", "loaded", "optimized"])
+@torch.no_grad()
+def test_a_density_has_the_weights_of_now(way):
+    problem = amci.problem("tail-5d")
+    q = amci.load_proposals(problem).q1_plus
+    y, theta = problem.check(*problem.cases(4, seed=0))
+    x = q(y, theta).draw(40, torch.Generator().manual_seed(0))[0]
+    if way == "loaded":
+        q.load_state_dict({key: 0.9 * value for key, value in q.state_dict().items()})
+    elif way == "optimized":
+        for weights in q.parameters():
+            weights.grad = torch.ones_like(weights)
+        torch.optim.SGD(q.parameters(), 0.01).step()
+    else:
+        for weights in q.parameters():
+            (weights if way == "in place" else weights.data).mul_(0.9)
+    torch.testing.assert_close(q(y, theta).log_prob(x), one_by_one(q, x, y, theta))

@@ -191,8 +191,12 @@ def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, s
         assert amci.estimate(problem, at, 1.0, 2.0, seed=3).value > 0
     with pytest.raises(ValueError, match="already holds a training"):
         learn(problem, steps=20, folder=folder)
-    with pytest.raises(ValueError, match="holds a training with other settings"):
+    with pytest.raises(ValueError, match=r"^resume: .* with another steps\. Repeat"):
         learn(problem, steps=30, folder=folder, resume=True)
+    law = {"prior": Normal(0.0, 1.0), "theta": Uniform(0.0, 4.0), "name": "tail-1d"}
+    other = amci.model(**law, likelihood=lambda x: Normal(x, 2.0), f="x > theta")
+    with pytest.raises(ValueError, match=r"^resume: .* with another .*log_likelihood.*\. Repeat"):
+        learn(other, steps=20, folder=folder, resume=True)
     resumed = learn(problem, steps=20, folder=folder, resume=True)
     whole = learn(problem, steps=20)
     for name in ("q1_plus", "q2"):

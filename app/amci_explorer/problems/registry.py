@@ -52,7 +52,7 @@ import amci_core as amci
 from amci_core.estimators.draws import TERMS
 from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import HistoryEntry, Proposals
-from amci_core.flows.proposals import DEFENSIVE
+from amci_core.flows.proposals import DEFENSIVE, check_proposals
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import OwnTarget, fallback_proposals, own_name
@@ -113,7 +113,7 @@ def hand_in(problem: Problem, *proposals: Proposals) -> None:
     if problem.name in amci.problems() or BETWEEN in problem.name:
         raise ValueError(f"name: expected a name that no other problem has, got {problem.name!r}")
     for made in proposals:
-        _check_problem(made, problem.name)
+        check_proposals(problem, made)
     for each in (problem.y, problem.theta):
         if each is not None and not np.isfinite(each.typical).all():
             raise ValueError(f"{each.name}: has an infinite range. Declare its typical_range")
@@ -284,7 +284,7 @@ def add_variant(name: str, variant: str, proposals: Proposals, *, session: objec
     Raises:
         ValueError: they are for another problem, or the name is empty or too long.
     """
-    _check_problem(proposals, name)
+    check_proposals(problem(name), proposals)
     if not 0 < len(variant) <= LONGEST_VARIANT:
         raise ValueError(
             f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
@@ -300,13 +300,6 @@ renew_variant, revision = session_proposals.renew, session_proposals.revision
 def in_a_line(message: object) -> str:
     """A message without line breaks."""
     return " ".join(str(message).split())
-
-
-def _check_problem(made: Proposals, name: str) -> None:
-    if made.problem != name:
-        raise ValueError(
-            f"proposals: expected proposals for {name}, got proposals for {made.problem}"
-        )
 
 
 @lru_cache(TARGETS_KEPT)
