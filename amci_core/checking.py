@@ -47,16 +47,6 @@ LEAST = 0.005
 NORMALS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST = 400.0, 0.02
-# Former names, which do nothing now.
-RENAMED = {
-    "sample_reference": "sample_defensive",
-    "log_reference": "log_defensive",
-    "refers": "has_defensive",
-    "log_normalizer": "log_evidence",
-    "negated": "with_negated_f",
-    "expected_deviation": "mean_absolute_deviation",
-    "reach": "bounds",
-}
 MEND = "fix either, such as a scale, a rate or a bound"
 
 Density = Callable[[Tensor], Tensor]
@@ -235,9 +225,6 @@ def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
 
 
 def _check_shapes(problem: Problem, notes: _Notes) -> None:
-    for old, new in RENAMED.items():
-        if hasattr(problem, old) and hasattr(problem, new):
-            notes.warning(old, f"is now called {new}")
     kinds: dict[str, Any] = {"x": Variable, "y": Variable | None, "theta": Variable | None}
     for name, kind in (kinds | {"name": str, "nonnegative": bool}).items():
         value = getattr(problem, name, ...)

@@ -3,8 +3,8 @@ r"""Trained proposals on disk: safetensors for weights, JSON for everything else
 A folder `<problem>/<variant>/` holds `recipe.json`, `config.json` (families, seed, hashes), one
 safetensors file per proposal, `training.json` (the log), `evaluation.json` and `snapshots/`.
 
-A save writes weights under names that `config.json` does not use, and then replaces that: it is the
-moment in which new proposals take the place of old ones.
+Weights are saved under names that `config.json` does not use. That file is replaced last: in this
+moment new proposals take the place of old ones.
 """
 
 from __future__ import annotations

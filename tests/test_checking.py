@@ -391,10 +391,6 @@ MISTAKES = {
         changed(y=3),
         ("error", "y", "expected an attribute of type .*Variable \\| None, got 3"),
     ),
-    "a former name": (
-        changed(log_reference=Right.log_defensive),
-        ("warning", "log_reference", "is now called log_defensive"),
-    ),
     "nonnegative is left open": (
         changed(nonnegative=None),
         ("error", "nonnegative", "expected an attribute of type bool, got None"),

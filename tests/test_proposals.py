@@ -22,7 +22,6 @@ from amci_core import (
     problems,
     save_proposals,
 )
-from amci_core.flows import FAMILIES, Proposals
 from amci_core.io import StoredFileError, pretrained_root, read_tensors, write_tensors
 from amci_core.training import learn, train
 from amci_core.training.quality import report
@@ -380,39 +379,3 @@ def test_a_folder_of_others_is_never_filled(tmp_path, file, replace):
 def test_what_can_be_no_folder_is_named(call, odd):
     with pytest.raises(ValueError, match=r"^(folder|out): "):
         call(odd)
-
-
-def test_folders_of_older_versions_are_read(tmp_path):
-    peak = problem("peak")
-    network = {"hidden": [8], "activation": "silu"}
-    coordinates = [{"kind": "probability", "scale": 1.8}] * 2
-    arguments = {
-        "own": {
-            "family": "composed-spline",
-            "arguments": {"coordinates": coordinates, "bins": 4, **network},
-        },
-        "term": "E1_plus",
-        "found": {"coordinates": coordinates, "components": 2, **network},
-    }
-    q1 = FAMILIES["defensive"](peak, **arguments).double().eval().requires_grad_(False)
-    entries = {"q1_plus": {"family": "defensive", "arguments": arguments}}
-    card = {"configuration": {"proposals": entries}}
-    folder = save_proposals(tmp_path / "old", Proposals("peak", "learnt", q1, None, None, card))
-    # The names that parts had.
-    path = folder / "q1_plus.safetensors"
-    former = {
-        key.replace("flow.base.", "own.own.")
-        .replace("flow.layers.", "own.layers.")
-        .replace("defence.defence.", "broad.found."): value
-        for key, value in read_tensors(path).items()
-    }
-    digest = write_tensors(path, former | {"share": torch.tensor(0.05)})
-
-    def older(config):
-        config["proposals"]["q1_plus"]["sha256"] = digest
-
-    edit(folder, older)
-    at = {"theta": [0.5, 0.5, 0.5], "draws": 16}
-    again = load_proposals("peak", folder=folder)
-    expected = estimate(peak, Proposals("peak", "learnt", q1, None, None), **at).value
-    assert estimate(peak, again, **at).value == expected

@@ -193,14 +193,15 @@ def _print_progress(chosen: Any, **options: Any) -> None:
     from amci_core.proposals import save_trained
     from amci_core.training import clock
 
-    def say(message: str | None = None, **line: Any) -> None:
-        line |= {} if message is None else {"message": message}
+    def show(**line: Any) -> None:
         print(json.dumps(plain(line)), flush=True)
 
     began, save_at = clock.now(), time.monotonic()
-    for progress, best in training.stream_learning(chosen, say=say, **options):
+    for progress, best in training.stream_learning(
+        chosen, say=lambda message: show(message=message), **options
+    ):
         spent = clock.now() - began
-        say(
+        show(
             proposal=progress.proposal,
             stage=progress.stage,
             step=progress.step,
@@ -213,7 +214,7 @@ def _print_progress(chosen: Any, **options: Any) -> None:
         if time.monotonic() > save_at:
             save_trained(options["folder"], best)
             save_at = time.monotonic() + SECONDS_BETWEEN_SAVES
-            say(saved=str(options["folder"]))
+            show(saved=str(options["folder"]))
 
 
 def _attach() -> None:

@@ -13,7 +13,7 @@ __all__ = ["SplineProposal"]
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import groupby
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -38,11 +38,6 @@ class SplineProposal(Trainable):
         bins: Number of bins of each spline.
         network: `hidden`, `activation` and `reads_theta` of the network of each coordinate.
     """
-
-    FORMER_NAMES: ClassVar = {
-        r"conditioner\.": "networks.0.",
-        r"coordinates\.(\d+)\.conditioner\.": r"networks.\1.",
-    }
 
     def __init__(
         self,

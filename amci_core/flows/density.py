@@ -16,9 +16,7 @@ from __future__ import annotations
 __all__ = ["ConditionalDensity", "Proposal", "Trainable", "TransformedDensity"]
 
 import math
-import re
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -139,13 +137,7 @@ class Trainable(nn.Module, Proposal):
 
     A new family is one file in this folder, with a subclass that defines `at` and `initialize`,
     and one line in `FAMILIES`.
-
-    Attributes:
-        FORMER_NAMES: Patterns of names that parts had in stored weights, and their names today;
-            None for a part that is gone.
     """
-
-    FORMER_NAMES: ClassVar[dict[str, str | None]] = {}
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ConditionalDensity:
         return self.at(y, theta)
@@ -157,16 +149,3 @@ class Trainable(nn.Module, Proposal):
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the weights that training starts from."""
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, *rest: Any, **named: Any
-    ) -> None:
-        for key in [key for key in state_dict if key.startswith(prefix)]:
-            for pattern, name in self.FORMER_NAMES.items():
-                if found := re.match(pattern, key.removeprefix(prefix)):
-                    value = state_dict.pop(key)
-                    if name is not None:
-                        rest_of_key = key.removeprefix(prefix)[found.end() :]
-                        state_dict[prefix + found.expand(name) + rest_of_key] = value
-                    break
-        super()._load_from_state_dict(state_dict, prefix, *rest, **named)

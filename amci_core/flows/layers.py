@@ -10,7 +10,7 @@ __all__ = ["Affine", "ComposedFlow", "Layer", "MaskedAffine", "Radial"]
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import torch
 from normflows.nets.made import MADE
@@ -58,8 +58,6 @@ class ComposedFlow(Trainable):
         base: The flow whose points the layers transform; None for a standard normal.
         network: `hidden`, `activation`, `reads_theta` and `small` of the `Conditioner`.
     """
-
-    FORMER_NAMES: ClassVar = {r"own\.": "base.", r"flow\.flows\.": "layers.", r"flow\.q0\.": None}
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ __all__ = ["Centres", "DefensiveComponent", "Mixture", "MixtureDensity", "centre
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -164,13 +164,6 @@ class Mixture(Trainable):
         defence: The defensive component, whose weights stay as they are.
         weight: Its weight w, or a network that predicts the log-odds of w from y and theta.
     """
-
-    FORMER_NAMES: ClassVar = {
-        r"own\.": "flow.",
-        r"(broad|found)\.": "defence.",
-        r"share\.": "weight.",
-        r"share$": None,
-    }
 
     def __init__(self, flow: Trainable, defence: Trainable, weight: float | Conditioner) -> None:
         super().__init__()

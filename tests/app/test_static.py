@@ -59,7 +59,7 @@ def test_a_folder_of_someone_else_is_refused_and_stays(tmp_path):
     with pytest.raises(StoredFileError, match=r"holds files, such as thesis\.tex"):
         write(tmp_path)
     for path in (tmp_path / "thesis.tex" / "page", tmp_path / "thesis.tex"):
-        with pytest.raises(StoredFileError, match="Not a directory|cannot be written"):
+        with pytest.raises(StoredFileError, match=r"Not a directory|cannot be written"):
             write(path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

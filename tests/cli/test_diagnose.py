@@ -154,6 +154,21 @@ FILES = {
 }
 
 
+@pytest.mark.parametrize("name", ["draws.nc", "draws.csv.gz", "draws.parquet"])
+def test_a_damaged_file_is_read_or_refused_in_words(name):
+    rng = np.random.default_rng(2)
+    columns = {key: rng.normal(size=200) for key in ("log_joint", "log_q", "f")}
+    content = FILES[name](columns)
+    for _ in range(600):
+        damaged = bytearray(content)
+        for place in rng.integers(min(len(content), 3000), size=4):
+            damaged[place] = rng.choice([0, 255, rng.integers(256)])
+        try:
+            read_columns(bytes(damaged), name=name)
+        except ValueError as error:
+            assert str(error)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_files_of_others_are_read_as_they_come(name):
     x = np.random.default_rng(1).normal(0.0, 1.1, 400)
