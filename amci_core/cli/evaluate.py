@@ -116,9 +116,7 @@ def evaluate(
         typer.echo(f"amci: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        from amci_core.evaluation.sweep import folder_of
-
-        if out is not None and folder_of(out.resolve()).exists():
+        if out is not None:
             typer.echo(f"amci: the same command resumes the sweep into {out}", err=True)
         raise
     if write and folder is not None and not found.failures:

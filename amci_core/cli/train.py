@@ -189,23 +189,17 @@ def _learn(
 
 def _print_progress(chosen: Any, **options: Any) -> None:
     """Trains, prints progress as JSON, a line each, and saves the best so far every second."""
-    from amci_core import training
     from amci_core.proposals import save_trained
-    from amci_core.training import clock
+    from amci_core.training import clock, stream_learning
 
     def show(**line: Any) -> None:
         print(json.dumps(plain(line)), flush=True)
 
     began, save_at = clock.now(), time.monotonic()
-    for progress, best in training.stream_learning(
-        chosen, say=lambda message: show(message=message), **options
-    ):
+    for progress, best in stream_learning(chosen, say=lambda m: show(message=m), **options):
         spent = clock.now() - began
         show(
-            proposal=progress.proposal,
-            stage=progress.stage,
-            step=progress.step,
-            loss=progress.loss,
+            **{name: getattr(progress, name) for name in ("proposal", "stage", "step", "loss")},
             relative_variance=progress.quality.relative_variance,
             best=progress.best,
             seconds=spent,
