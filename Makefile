@@ -105,7 +105,8 @@ notebooks: $(VENV)/.installed-test
 
 clean:
 	@echo "Removing the environment, caches and build output"
-	@rm -rf $(VENV) build dist site static *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(dir $(wildcard static/made-by-amci-explorer.txt))
 	@find amci_core app tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # Without build tags such as +cpu, which not every machine has.

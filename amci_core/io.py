@@ -4,11 +4,14 @@ from __future__ import annotations
 
 __all__ = [
     "StoredFileError",
+    "check_path",
     "plain",
     "pretrained_root",
     "read_json",
     "read_tensors",
     "replacing",
+    "vacant",
+    "write_bytes",
     "write_json",
     "write_tensors",
 ]
@@ -16,12 +19,13 @@ __all__ = [
 import hashlib
 import json
 import math
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,8 +41,7 @@ def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
     Raises:
         StoredFileError: the file cannot be written, because the disk is full, say.
     """
-    with replacing(path) as beside:
-        beside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", "utf-8")
+    write_bytes(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
@@ -63,8 +66,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     from safetensors.torch import save  # it imports PyTorch, for which `amci --help` cannot wait
 
     content = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()})
-    with replacing(path) as beside:
-        beside.write_bytes(content)
+    write_bytes(path, content)
     return hashlib.sha256(content).hexdigest()
 
 
@@ -90,6 +92,16 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
         raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file; one that was there stays whole until the new one is.
+
+    Raises:
+        StoredFileError: the file cannot be written, because the disk is full, say.
+    """
+    with replacing(path) as beside:
+        beside.write_bytes(content)
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -113,19 +125,51 @@ def replacing(path: Path) -> Iterator[Path]:
         ...     print(*(path.name for path in Path(folder).iterdir()))
         a.txt
     """
+    beside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        beside = Path(name)
+        beside.touch(exist_ok=False)  # who may read it is for the umask to say
         try:
             yield beside
-            beside.chmod(0o644)
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise StoredFileError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def vacant(folder: Path) -> None:
+    """Makes a folder, or takes one that is empty.
+
+    Raises:
+        StoredFileError: it holds something, or cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        first = min((path.name for path in folder.iterdir()), default=None)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise StoredFileError(f"folder: {folder} cannot be written ({error.strerror})") from None
+    if first is not None:
+        raise StoredFileError(
+            f"folder: {folder} holds files, such as {first}. Choose a new or empty folder"
+        )
+
+
+def check_path(name: str, value: Any) -> Path:
+    """Returns an argument that is the path of a file or folder that is there, or could be.
+
+    Raises:
+        StoredFileError: it is not one, too long, within a file, or where nothing may be read.
+    """
+    try:
+        path = Path(value)
+        with suppress(FileNotFoundError):
+            path.lstat()
+    except (TypeError, ValueError, OSError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StoredFileError(f"{name}: expected a path, got {short(value)} ({why})") from None
+    return path
 
 
 def plain(value: Any) -> Any:

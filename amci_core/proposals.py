@@ -2,6 +2,9 @@ r"""Trained proposals on disk: safetensors for weights, JSON for everything else
 
 A folder `<problem>/<variant>/` holds `recipe.json`, `config.json` (families, seed, hashes), one
 safetensors file per proposal, `training.json` (the log), `evaluation.json` and `snapshots/`.
+
+Weights are saved under names that `config.json` does not use. That file is replaced last: in this
+moment new proposals take the place of old ones.
 """
 
 from __future__ import annotations
@@ -12,25 +15,30 @@ __all__ = [
     "load_history",
     "load_proposals",
     "save_proposals",
+    "save_trained",
     "write_proposals",
 ]
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE, NAMES
 from amci_core.io import (
     StoredFileError,
+    check_path,
     pretrained_root,
     read_json,
     read_tensors,
+    vacant,
     write_json,
     write_tensors,
 )
@@ -50,6 +58,10 @@ FIGURES: dict[str, Any] = {
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
 }
+# Names of a proposal's weights: where those there have one of them, new weights have the other.
+FILES = "{}.safetensors", "{}-2.safetensors"
+# What evaluations and trainings write beside proposals.
+BESIDE = ("evaluation.json", "cases.parquet", "recipe.json", "training.json", "checkpoint.pt")
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -82,7 +94,7 @@ def load_proposals(
     """
     chosen = check_problem(name)
     if folder is not None:
-        loaded = _load(chosen, Path(folder))
+        loaded = _load(chosen, check_path("folder", folder))
         if variant not in (None, loaded.variant):
             raise ValueError(
                 f"variant: {folder} holds {loaded.variant!r}, got {variant!r}. Leave variant out"
@@ -161,7 +173,7 @@ def load_history(
         proposals = dataclasses.replace(
             trained,
             variant=f"{variant} at step {frame['step']}",
-            q1_plus=_load_flow(chosen, folder, {**built, **frame}),
+            q1_plus=_flow(chosen, folder, {**built, **frame}, _read_weights(folder, frame)),
             card=trained.card | {"configuration": config | {"seconds": seconds}},
         )
         return HistoryEntry(**{name: frame[name] for name in FIGURES}, proposals=proposals)
@@ -173,16 +185,20 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
     """Writes proposals to a folder that `load_proposals(problem, folder=...)` reads; returns it.
 
     Arguments:
-        folder: Where to; made if it is missing.
+        folder: Where to; new, or empty.
         proposals: The result of `amci_core.training.learn` or `load_proposals`.
-        replace: Whether to replace those that the folder holds.
+        replace: Whether to replace the proposals that the folder holds, with their evaluation,
+            recipe, training and history; other files stay. Until the new ones are whole
+            `load_proposals` gives the old ones.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: the folder holds proposals already, and `replace` is False; or there is no
-            record of how these are built, as for the oracle and for densities of the user's own.
+        ValueError: the folder holds proposals already, and `replace` is False; or it holds other
+            files; or there is no record of how these are built, as for the oracle and for
+            densities of the user's own.
+        StoredFileError: the folder cannot be written.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -191,8 +207,7 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
         'spline'
     """
     card = proposals.card if isinstance(proposals, Proposals) else {}
-    record = dict(card.get("configuration", {}))
-    built = record.get("proposals", {})
+    built = card.get("configuration", {}).get("proposals", {})
     if not isinstance(proposals, Proposals) or not set(proposals.by_name) <= set(built):
         variant = proposals.variant if isinstance(proposals, Proposals) else repr(proposals)[:60]
         again = f". Rebuild it with variant={variant!r}" if variant in (ORACLE, DEFENSIVE) else ""
@@ -200,21 +215,33 @@ def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = 
             "proposals: expected trained proposals, of learn or load_proposals, got "
             f"{variant}{again}"
         )
-    flows = proposals.by_name
-    place = Path(folder)
-    if (place / "config.json").exists() and not replace:
+    place = check_path("folder", folder)
+    if not _files(place):
+        vacant(place)
+    elif not replace:
         raise ValueError(
             f"folder: {place} holds proposals already. Choose another, or pass replace=True"
         )
+    save_trained(place, proposals)
+    _remove(place, BESIDE)
+    _remove(place / "snapshots", ["[0-9]*.safetensors"])
+    with suppress(OSError):
+        (place / "snapshots").rmdir()
+    return place
+
+
+def save_trained(folder: Path, proposals: Proposals) -> None:
+    """Writes proposals to the folder of their training, whose other files stay."""
+    record, flows = proposals.card["configuration"], proposals.by_name
+    built = record["proposals"]
     write_proposals(
-        place,
+        folder,
         flows,
         configuration=record
         | {name: getattr(proposals, name) for name in ("problem", "fingerprint", "variant")},
         families={name: {key: built[name][key] for key in FAMILY} for name in flows},
         snapshots=[],
     )
-    return place
 
 
 def write_proposals(
@@ -225,7 +252,7 @@ def write_proposals(
     families: Mapping[str, Mapping[str, Any]],
     snapshots: list[dict[str, Any]],
 ) -> None:
-    """Writes weights, then the configuration with their hashes.
+    """Writes weights, then the configuration with their hashes; removes the weights before.
 
     Arguments:
         folder: Where to; made if it is missing.
@@ -234,21 +261,48 @@ def write_proposals(
         families: Proposal name to its family's name and arguments.
         snapshots: Entries with the fields of `WEIGHTS` and `FIGURES`, their files written already.
     """
-    entries = {}
+    entries, before = {}, _files(folder)
     for name, proposal in proposals.items():
-        file = f"{name}.safetensors"
+        file = next(each for form in FILES if (each := form.format(name)) not in before)
         digest = write_tensors(folder / file, proposal.state_dict())
         entries[name] = {"file": file, "sha256": digest, **families[name]}
     content = {"format": FORMAT, **configuration, "proposals": entries, "snapshots": snapshots}
     write_json(folder / "config.json", content)
+    kept = {"config.json", *(entry["file"] for entry in (*entries.values(), *snapshots))}
+    _remove(folder, ["config.json", *(form.format(q) for form in FILES for q in NAMES)], kept)
+
+
+def _files(folder: Path) -> set[str]:
+    """The files of weights that the configuration in a folder names; none where it has no such."""
+    try:
+        config = read_json(folder / "config.json")
+        return {entry["file"] for entry in config["proposals"].values()}
+    except (StoredFileError, LookupError, TypeError, AttributeError):
+        return set()
+
+
+def _remove(folder: Path, files: Iterable[str], kept: Container[str] = ()) -> None:
+    """Removes files, and what was left of them where a process was killed."""
+    for file in files:
+        for path in (*folder.glob(file), *folder.glob(f".{file}.*")):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
 
 
 def _load(chosen: Problem, folder: Path) -> Proposals:
     config = _read_config(chosen, folder)
     built = config["proposals"]
+    try:
+        # In this order: of proposals that are replaced meanwhile the weights go first.
+        evaluation = _read_evaluation(folder, config)
+        weights = {name: _read_weights(folder, entry) for name, entry in built.items()}
+    except StoredFileError:
+        if str(_read_config(chosen, folder)) == str(config):
+            raise
+        return _load(chosen, folder)
     derived = {"q1_minus": chosen.with_negated_f, "q1_complement": chosen.complement}
     loaded = {
-        name: _load_flow(derived[name]() if name in derived else chosen, folder, entry)
+        name: _flow(derived[name]() if name in derived else chosen, folder, entry, weights[name])
         for name, entry in built.items()
     }
     for name, q1 in loaded.items():
@@ -257,7 +311,7 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         same = "q2" in built and of_defence == built["q2"]["arguments"]
         if same and isinstance(q1, Mixture) and _equal(q1.defence, loaded["q2"]):
             q1.defence = loaded["q2"]
-    card = {"configuration": config, "evaluation": _read_evaluation(folder, config)}
+    card = {"configuration": config, "evaluation": evaluation}
     parts: Any = {name: loaded.get(name) for name in NAMES}
     parts["fingerprint"] = chosen.fingerprint
     return Proposals(chosen.name, config["variant"], card=card, **parts)
@@ -275,14 +329,20 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     evaluation: dict[str, Any] = read_json(path)
     _check_entry(path, evaluation, {"estimators": dict})
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
-    # Of proposals that its estimators do not draw from it says nothing.
+    # Of proposals that its estimators do not draw from it says nothing. Where a process was killed
+    # between weights and evaluation, that is of other weights.
     if not evaluation.get("weights", hashes).items() <= hashes.items():
-        raise StoredFileError(f"{path}: evaluates other weights than those here; remove it")
+        return None
     return evaluation
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
+    if not path.exists():
+        raise StoredFileError(
+            f"folder: {folder} holds no proposals. `amci train {chosen.name} --out FOLDER` makes "
+            "a folder that does"
+        )
     config: dict[str, Any] = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
@@ -309,18 +369,24 @@ def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Any], within: str =
             raise StoredFileError(f"{path}: {within}{key} has another type than expected: {got}")
 
 
-def _load_flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Trainable:
-    """A flow by its family, arguments, and file of weights."""
+def _read_weights(folder: Path, entry: Mapping[str, Any]) -> dict[str, Tensor]:
     path = folder / entry["file"]
     if "\0" in entry["file"] or not path.resolve().is_relative_to(folder.resolve()):
         raise StoredFileError(f"{folder}: no weights of this folder, {entry['file']!r}")
+    return read_tensors(path, expected_sha256=entry["sha256"])
+
+
+def _flow(
+    chosen: Problem, folder: Path, entry: Mapping[str, Any], tensors: dict[str, Tensor]
+) -> Trainable:
+    """A flow by its family, arguments and weights."""
+    path = folder / entry["file"]
     family = entry["family"]
     if family not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise StoredFileError(
             f"{folder / 'config.json'}: family {family!r} of {path.name} is not one of {known}"
         )
-    tensors = read_tensors(path, expected_sha256=entry["sha256"])
     try:
         flow = FAMILIES[family](chosen, **entry["arguments"])
         flow.load_state_dict(tensors)

@@ -6,6 +6,7 @@ __all__ = ["KINDS", "MAX_ROWS", "read_columns"]
 
 import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -14,12 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amci_core.io import check_path
+
 MAX_BYTES, MAX_ROWS = 2**30, 5_000_000
 # Compressed data may be so many times as large as the file, and so many bytes anyway.
 MOST_UNPACKED, SMALL = 20, 2**20
 # How netCDF says that values are stored scaled, and which one stands for none.
 PACKING = ("scale_factor", "add_offset", "_FillValue")
 TEXT = "component"
+# What reading a damaged file raises, beside ValueError.
+DAMAGED = OSError, EOFError, KeyError, RuntimeError, TypeError, OverflowError, zlib.error
 # A field between semicolons that is a number with a decimal comma.
 DECIMAL_COMMA = re.compile(rb"(?m)(?:^|;)[ +-]*\d*,\d+(?:[eE][+-]?\d+)?\s*(?:;|$)")
 Wanted = Callable[[str], bool]
@@ -54,7 +59,7 @@ def read_columns(
         >>> read_columns(b"log_joint;f\\n-1,5;1\\n-2;0\\n", name="draws.csv")["log_joint"]
         array([-1.5, -2. ])
     """
-    path = Path(name if isinstance(file, bytes) else file)
+    path = Path(name) if isinstance(file, bytes) else check_path("table", file)
     suffixes = [each.lower() for each in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     kind = suffixes[-1 - packed] if len(suffixes) > packed else ""
@@ -67,8 +72,8 @@ def read_columns(
     size = len(file) if isinstance(file, bytes) else path.stat().st_size
     if size > max_bytes:
         raise ValueError(f"table: expected at most {max_bytes:,} bytes, got {size:,}")
-    content = file if isinstance(file, bytes) else path.read_bytes()
     try:
+        content = file if isinstance(file, bytes) else path.read_bytes()
         if packed:
             with gzip.open(BytesIO(content)) as unpacked:
                 content = unpacked.read(max_bytes + 1)
@@ -81,7 +86,7 @@ def read_columns(
         raise ValueError(
             "table: expected text in UTF-8, got other bytes. Save it as UTF-8"
         ) from None
-    except (OSError, EOFError, KeyError, RuntimeError, TypeError) as error:
+    except DAMAGED as error:
         raise ValueError(f"table: cannot be read: {error}") from None
 
 

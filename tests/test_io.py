@@ -1,5 +1,8 @@
 """Files are written whole or not at all, and read with their hash checked."""
 
+import os
+import stat
+
 import pytest
 import torch
 
@@ -30,6 +33,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path):
         write_json(tmp_path / "folder", {"a": 1})
     assert read_json(tmp_path / "f.json") == {"a": 1}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.json", "folder"]
+
+
+def test_who_may_read_a_file_is_for_the_umask_to_say(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_json(tmp_path / "f.json", {})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "f.json").stat().st_mode) == 0o600
 
 
 def test_damage_is_noticed_and_the_file_named(tmp_path):

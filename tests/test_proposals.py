@@ -1,9 +1,13 @@
 """What comes with the package loads, is what its card says, and refuses to be anything else."""
 
+import contextlib
 import copy
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +26,7 @@ from amci_core import (
 )
 from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, pretrained_root, read_tensors, write_tensors
-from amci_core.training import learn
+from amci_core.training import learn, train
 from amci_core.training.quality import report
 from amci_core.training.targets import TARGETS
 
@@ -125,13 +129,13 @@ def test_the_card_of_every_shipped_variant_judges_its_weights_and_holds_on_other
     assert abs(logs[0] - logs[1]) < 4 * np.hypot(*doubts) + 0.4
 
 
-def test_an_evaluation_of_other_weights_is_refused(copied):
+def test_an_evaluation_of_other_weights_says_nothing_of_these(copied):
+    assert load_proposals("tail-1d", folder=copied).card["evaluation"]["cases"] == 100
     path = copied / "evaluation.json"
     evaluation = json.loads(path.read_text())
     evaluation["weights"]["q2"] = "0" * 64
     path.write_text(json.dumps(evaluation))
-    with pytest.raises(StoredFileError, match=r"evaluation\.json: evaluates other weights"):
-        load_proposals("tail-1d", folder=copied)
+    assert load_proposals("tail-1d", folder=copied).card["evaluation"] is None
 
 
 def test_weights_that_are_not_finite_are_refused(copied):
@@ -333,3 +337,96 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     with pytest.raises(ValueError, match=r"^proposals: expected trained proposals"):
         save_proposals(tmp_path / "oracle", load_proposals("tail-1d", variant="oracle"))
     assert not (tmp_path / "oracle").exists()
+
+
+def test_a_replacement_leaves_nothing_of_the_old_and_all_of_others(copied):
+    (copied / "thesis.tex").write_text("years")
+    for stray in (".q2.safetensors.0a1b2c3d", ".config.json.k3j2h1g0"):
+        (copied / stray).write_text("killed here")
+    paper = load_proposals("tail-1d", variant="paper")
+    for _ in range(2):
+        save_proposals(copied, paper, replace=True)
+        loaded = load_proposals("tail-1d", folder=copied)
+        assert (loaded.variant, loaded.card["evaluation"]) == ("paper", None)
+        files = {path.name for path in copied.iterdir()}
+        weights = {loaded.card["configuration"]["proposals"][q]["file"] for q in ("q1_plus", "q2")}
+        assert files == {"config.json", "thesis.tex", *weights}
+
+
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new(copied, tmp_path, monkeypatch):
+    paper = load_proposals("tail-1d", variant="paper")
+    seen = []
+    for moment in range(100):
+        folder, left = shutil.copytree(copied, tmp_path / str(moment)), [moment]
+
+        def dying(act, left=left):
+            def step(*arguments, **options):
+                if not left[0]:
+                    raise KeyboardInterrupt
+                left[0] -= 1
+                return act(*arguments, **options)
+
+            return step
+
+        with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+            for name in ("touch", "write_bytes", "replace", "unlink"):
+                patch.setattr(Path, name, dying(getattr(Path, name)))
+            save_proposals(folder, paper, replace=True)
+        loaded = load_proposals("tail-1d", folder=folder)
+        seen.append(loaded.variant)
+        assert bool(loaded.card["evaluation"]) == (loaded.variant == "spline")
+        save_proposals(folder, paper, replace=True)
+        assert len([*folder.iterdir()]) == 3
+        if left[0]:
+            break
+    assert seen == sorted(seen, reverse=True)
+    assert {*seen} == {"spline", "paper"}
+
+
+REPLACING = """
+import sys
+from amci_core import load_proposals, save_proposals
+both = [load_proposals("tail-1d", variant=name) for name in ("spline", "paper")]
+print("ready", flush=True)
+while True:
+    for proposals in both:
+        save_proposals(sys.argv[1], proposals, replace=True)
+"""
+
+
+def test_who_reads_while_proposals_are_replaced_has_the_old_or_the_new(copied):
+    command = [sys.executable, "-c", REPLACING, str(copied)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        variants = {load_proposals("tail-1d", folder=copied).variant for _ in range(20)}
+        assert writer.poll() is None
+        writer.kill()
+    assert variants == {"spline", "paper"}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("file", ["thesis.tex", "config.json", "q1_plus.safetensors"])
+def test_a_folder_of_others_is_never_filled(tmp_path, file, replace):
+    (tmp_path / file).write_text('{"model_type": "llama"}')
+    peak = load_proposals("peak")
+    with pytest.raises(ValueError, match=rf"^folder: .* holds files, such as {file}\. Choose"):
+        save_proposals(tmp_path, peak, replace=replace)
+    with pytest.raises(ValueError, match=r"^folder: .* holds files"):
+        learn("peak", steps=1, folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [file]
+    assert (tmp_path / file).read_text() == '{"model_type": "llama"}'
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda folder: save_proposals(folder, load_proposals("peak")),
+        lambda folder: load_proposals("peak", folder=folder),
+        lambda folder: learn("peak", steps=1, folder=folder),
+        lambda folder: train("peak", out=folder),
+    ],
+)
+@pytest.mark.parametrize("odd", ["/dev/null", "/dev/null/within", "a" * 300, 3, "a\0b"])
+def test_what_can_be_no_folder_is_named(call, odd):
+    with pytest.raises(ValueError, match=r"^(folder|out): "):
+        call(odd)

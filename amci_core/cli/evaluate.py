@@ -66,7 +66,8 @@ def evaluate(
         bool,
         typer.Option(
             "--write",
-            help="Renew the card in that folder with the result, and its cases.parquet.",
+            help="Renew the card in that folder with the result, and its cases.parquet, unless a "
+            "case fails.",
         ),
     ] = False,
     form: terminal.FormatOption = terminal.Format.table,
@@ -115,15 +116,13 @@ def evaluate(
         typer.echo(f"amci: {error}", err=True)
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        from amci_core.evaluation.sweep import folder_of
-
-        if out is not None and folder_of(out.resolve()).exists():
+        if out is not None:
             typer.echo(f"amci: the same command resumes the sweep into {out}", err=True)
         raise
-    if write and folder is not None:
+    if write and folder is not None and not found.failures:
         from amci_core.training import write_card
 
-        write_card(folder, found)
+        write_card(folder, found, chosen)
         os.replace(folder / NEW_CASES, folder / CASES)
     if form is terminal.Format.json:
         from amci_core.evaluation.sweep import origin

@@ -5,26 +5,18 @@ from __future__ import annotations
 __all__ = ["INTERRUPTED", "train"]
 
 import json
-import math
 import os
-import shutil
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-import amci_core as amci
 from amci_core.cli import terminal
 from amci_core.io import plain
-
-if TYPE_CHECKING:
-    from amci_core.flows import Proposals
-    from amci_core.training import Progress
 
 FAILED = 1
 INTERRUPTED = 130
@@ -46,7 +38,9 @@ class Shown(StrEnum):
 
 def train(
     problem: terminal.ProblemName,
-    out: Annotated[Path, typer.Option(help="Folder to write; new, unless --resume.")],
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder to write; new or empty, unless --resume.")
+    ],
     variant: Annotated[
         str | None,
         typer.Option(
@@ -101,8 +95,8 @@ def train(
         bool,
         typer.Option(
             "--attached",
-            help="For a program that runs this one: end when stdin does, and remove the folder "
-            "then; let other programs go first, and count the time of computing alone.",
+            help="For a program that runs this one: end when stdin does, let other programs go "
+            "first, and count the time of computing alone.",
         ),
     ] = False,
 ) -> None:
@@ -113,7 +107,7 @@ def train(
     checked in the end.
     """
     if attached:
-        _attach(out)
+        _attach()
     import torch
 
     from amci_core import training
@@ -143,9 +137,9 @@ def train(
                 f,
                 json_lines=progress is Shown.json,
                 attached=attached,
-                minutes=minutes or MINUTES,
+                minutes=MINUTES if minutes is None else minutes,
                 seed=seed,
-                folder=out,
+                folder=folder,
                 resume=resume,
                 choices=training.Choices(family, bins, width),
             )
@@ -158,18 +152,18 @@ def train(
                     source=source,
                     minutes=minutes,
                     seed=seed,
-                    out=out,
+                    out=folder,
                     device=device,
                     resume=resume,
                     on_progress=display,
                 )
     except (KeyboardInterrupt, training.TrainingDiverged) as error:
         stopped = isinstance(error, KeyboardInterrupt)
-        said = f"interrupted; the best so far is in {out}, go on with --resume"
-        typer.echo(f"amci: {said if stopped else f'{error}, in {out}'}", err=True)
+        said = f"interrupted; the best so far is in {folder}, go on with --resume"
+        typer.echo(f"amci: {said if stopped else f'{error}, in {folder}'}", err=True)
         raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
     if progress is not Shown.json:
-        typer.echo(f"trained: {out}")
+        typer.echo(f"trained: {folder}")
 
 
 def _learn(
@@ -186,56 +180,39 @@ def _learn(
     chosen = terminal.load_one(problem)
     chosen = chosen if f is None else amci.with_target(chosen, f)
     if json_lines:
-        lines = _Lines(options["folder"], 60 * options["minutes"], clock.now)
-        for progress, best in training.stream_learning(chosen, say=lines.say, **options):
-            lines.report(progress, best)
+        _print_progress(chosen, **options)
         return
     with Display(shown=True) as display:
         for progress, _ in training.stream_learning(chosen, say=display.say, **options):
             display(progress)
 
 
-class _Lines:
-    """Progress as JSON, a line each; saves the best so far about once a second.
+def _print_progress(chosen: Any, **options: Any) -> None:
+    """Trains, prints progress as JSON, a line each, and saves the best so far every second."""
+    from amci_core.proposals import save_trained
+    from amci_core.training import clock, stream_learning
 
-    Arguments:
-        folder: Where it is saved.
-        seconds: Of the whole training.
-        now: Its clock.
-    """
+    def show(**line: Any) -> None:
+        print(json.dumps(plain(line)), flush=True)
 
-    def __init__(self, folder: Path, seconds: float, now: Callable[[], float]) -> None:
-        self._folder, self._seconds, self._now = folder, seconds, now
-        self._began, self._saved = now(), -math.inf
-
-    def say(self, message: str) -> None:
-        """Prints a message of the training."""
-        self._print(message=message)
-
-    def report(self, progress: Progress, best: Proposals) -> None:
-        """Prints a report, and saves the best so far if that is due."""
-        spent = self._now() - self._began
-        self._print(
-            proposal=progress.proposal,
-            stage=progress.stage,
-            step=progress.step,
-            loss=progress.loss,
+    began, save_at = clock.now(), time.monotonic()
+    for progress, best in stream_learning(chosen, say=lambda m: show(message=m), **options):
+        spent = clock.now() - began
+        show(
+            **{name: getattr(progress, name) for name in ("proposal", "stage", "step", "loss")},
             relative_variance=progress.quality.relative_variance,
             best=progress.best,
             seconds=spent,
-            left=max(self._seconds - spent, 0.0),
+            left=max(60 * options["minutes"] - spent, 0.0),
         )
-        if time.monotonic() > self._saved + SECONDS_BETWEEN_SAVES:
-            amci.save_proposals(self._folder, best, replace=True)
-            self._saved = time.monotonic()
-            self._print(saved=str(self._folder))
-
-    def _print(self, **line: Any) -> None:
-        print(json.dumps(plain(line)), flush=True)
+        if time.monotonic() > save_at:
+            save_trained(options["folder"], best)
+            save_at = time.monotonic() + SECONDS_BETWEEN_SAVES
+            show(saved=str(options["folder"]))
 
 
-def _attach(folder: Path) -> None:
-    """Lets other programs go first; removes the folder and ends when stdin ends."""
+def _attach() -> None:
+    """Lets other programs go first; ends when stdin ends."""
     with suppress(AttributeError, OSError):  # there is no such thing on Windows
         os.nice(NICE)
 
@@ -243,8 +220,6 @@ def _attach(folder: Path) -> None:
         # Not by sys.stdin: Python aborts where a thread reads that while it shuts down.
         while os.read(0, 1024):
             pass
-        while folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
         os._exit(INTERRUPTED)
 
     threading.Thread(target=end, daemon=True).start()

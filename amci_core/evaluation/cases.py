@@ -34,6 +34,7 @@ from amci_core.evaluation.runs import (
 )
 from amci_core.evaluation.sweep import digest, origin, schema, signatures, sweep_file
 from amci_core.flows import Proposals
+from amci_core.io import check_path
 from amci_core.models import Problem
 from amci_core.parallel import run_tasks
 
@@ -456,7 +457,11 @@ def evaluate(
     )
     tables: list[pa.Table] = []
     failures: dict[int, str] = {}
-    with nullcontext() if out is None else sweep_file(Path(out), sweep.settings) as file:
+    with (
+        nullcontext()
+        if out is None
+        else sweep_file(check_path("out", out), sweep.settings) as file
+    ):
         before = set() if file is None else set(file.table["case"].to_pylist())
         if file is not None and before:
             tables.append(file.table)

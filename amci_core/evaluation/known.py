@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from amci_core.estimators.draws import Array
-from amci_core.io import read_json
+from amci_core.io import check_path, read_json
 from amci_core.models import Problem, check_problem
 from amci_core.tabular import read_columns
 
@@ -59,7 +59,8 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
             of another length or no numbers; or a case is out of range.
     """
     problem = check_problem(problem)
-    columns = _json(Path(file)) if str(file).endswith(".json") else read_columns(file)
+    path = check_path("file", file)
+    columns = _json(path) if path.suffix == ".json" else read_columns(path)
     names: dict[str, list[str]] = {}
     for name in ("y", "theta"):
         variable = getattr(problem, name)
@@ -90,7 +91,7 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
 
 def _json(path: Path) -> dict[str, Any]:
     content = read_json(path)
-    if isinstance(content, list) and content:
+    if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
         return {name: [each.get(name) for each in content] for name in content[0]}
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object of columns, or a list of cases")

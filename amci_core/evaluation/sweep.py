@@ -22,7 +22,6 @@ __all__ = [
 import hashlib
 import json
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -44,7 +43,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY = b"amci"
-SETTINGS = "settings.json"
+# The files of a sweep's folder; ROWS are those of its cases.
+SETTINGS, ROWS = "settings.json", "[0-9]" * 7 + ".parquet"
 PACKAGES = ("numpy", "scipy", "torch", "normflows")
 
 
@@ -63,11 +63,10 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     try:
         table = pq.read_table(path, partitioning=None)
         noted = json.loads((table.schema.metadata or {})[KEY])
-        settings = dict(noted["settings"])
         known = table.select(schema().names).cast(schema())
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
-    return noted | {"settings": settings}, known
+    return noted, known
 
 
 def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more: Any) -> None:
@@ -106,6 +105,14 @@ def folder_of(path: Path) -> Path:
     return path.with_name(path.name + ".cases")
 
 
+def _remove(folder: Path) -> None:
+    """Removes the files of a sweep, and the folder unless it holds others."""
+    for path in (*folder.glob(SETTINGS), *folder.glob(ROWS), *folder.glob(".*.parquet.*")):
+        path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
 @contextmanager
 def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
     """Creates, or resumes, the file of a sweep, and keeps other sweeps from it meanwhile.
@@ -121,17 +128,19 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
     if path.suffix != ".parquet":
         raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
     path = path.resolve()  # the target of a link is written, and the link stays
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(path.with_name(path.name + ".lock"))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise ValueError(f"out: another sweep is writing {path}. Choose another file") from None
+    except OSError as error:
+        raise StoredFileError(f"out: {path} cannot be written ({error.strerror})") from None
     try:
         yield SweepFile(path, json.loads(json.dumps(settings)))
     finally:
-        if not any(folder_of(path).glob("[0-9]*.parquet")):
-            shutil.rmtree(folder_of(path), ignore_errors=True)
+        if not any(folder_of(path).glob(ROWS)):
+            _remove(folder_of(path))
         # An open file cannot be deleted everywhere; one that stays does no harm.
         with suppress(OSError):
             Path(lock.lock_file).unlink(missing_ok=True)
@@ -161,7 +170,7 @@ class SweepFile:
         from pyarrow import dataset
 
         there = {f"{number:07}.parquet" for number in self._before["case"].to_pylist()}
-        files = sorted(self._folder.glob("[0-9]*.parquet"))
+        files = sorted(self._folder.glob(ROWS))
         new = dataset.dataset(
             [str(path) for path in files if path.name not in there],
             schema=schema(),
@@ -187,7 +196,7 @@ class SweepFile:
         if len(table) > len(self._before):
             why = {str(number): reason for number, reason in failures.items()}
             write_table(self._path, table, self._settings, failures=why)
-        shutil.rmtree(self._folder)
+        _remove(self._folder)
 
     def _check(self, known: Mapping[str, Any]) -> None:
         names = dict.fromkeys((*self._settings, *known))

@@ -28,9 +28,10 @@ from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
 from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import coordinates_of
+from amci_core.io import StoredFileError, check_path
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
-from amci_core.proposals import load_proposals, save_proposals
+from amci_core.proposals import load_proposals, save_trained
 from amci_core.training import clock
 from amci_core.training.clock import Budget
 from amci_core.training.display import Display
@@ -135,7 +136,7 @@ def stream_learning(
         steps: Instead, steps for each proposal: the same seed then gives the same weights on the
             same machine.
         seed: Whole number >= 0.
-        folder: Where the best so far is saved, every half minute and at the end;
+        folder: Where the best so far is saved, every half minute and at the end; new or empty;
             `amci_core.load_proposals(problem, folder=...)` reads it at any time. By default
             nothing is written: `amci_core.save_proposals` does so later.
         resume: Whether to go on from the folder's checkpoint; with steps, to the same weights.
@@ -192,7 +193,8 @@ def stream_learning(
         known = ", ".join(form_names(problem))
         raise ValueError(f"family: expected one of {known}, got {choices.family!r}")
     plan = {**problem.fingerprint, "seed": seed, "steps": steps, "choices": asdict(choices)}
-    checkpoint = Checkpoint(None if folder is None else Path(folder), plan, resume=resume)
+    place = None if folder is None else check_path("folder", folder)
+    checkpoint = Checkpoint(place, plan, resume=resume)
     spent = checkpoint.state["spent"] if checkpoint.state else 0.0
     budget = Budget(math.inf if minutes is None else 60 * minutes, spent)
     with budget.initializing():
@@ -234,7 +236,7 @@ def stream_learning(
     def save() -> None:
         if checkpoint.folder is None or run is None:
             return
-        save_proposals(checkpoint.folder, ready(), replace=True)
+        save_trained(checkpoint.folder, ready())
         if (at := run.state()) is not None:
             known = {"spent": budget.spent, "card": configuration, "failed": failed}
             checkpoint.save({**known, "name": run.name, "run": at})
@@ -272,8 +274,8 @@ def stream_learning(
         verdict["text"] = "; ".join([*missing, verdict["text"]])
         configuration["verdict"] = verdict
         say(verdict["text"])
-    except BaseException:
-        if progress is not None:
+    except BaseException as error:
+        if progress is not None and not isinstance(error, StoredFileError):
             save()
         raise
     save()

@@ -30,7 +30,6 @@ from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent, MixtureDensity
 from amci_core.io import plain, write_json
 from amci_core.models import Problem
-from amci_core.models import problem as problem_named
 from amci_core.proposals import load_proposals
 from amci_core.training import clock
 from amci_core.training.particles import MANY, NotReached, smc
@@ -214,7 +213,9 @@ def mixture_weight(
     return (*MIXTURE_WEIGHTS, 1.0, 0.0)[int(torch.cat(found, -1).mean(-1).argmin())]
 
 
-def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECONDS) -> None:
+def write_card(
+    folder: Path, evaluation: Evaluation, problem: Problem, seconds: float = CHECK_SECONDS
+) -> None:
     """Writes `evaluation.json`, and `quality` and `verdict` in `config.json`, of stored proposals.
 
     Weights are selected on one set of held-out cases and draws, and the quality comes from
@@ -224,6 +225,7 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
     Arguments:
         folder: A folder with proposals.
         evaluation: The result of `amci_core.evaluate` for them.
+        problem: The problem.
         seconds: About how long the check may take: with less time there are fewer draws.
 
     Raises:
@@ -234,7 +236,6 @@ def write_card(folder: Path, evaluation: Evaluation, seconds: float = CHECK_SECO
         raise ValueError(
             f"evaluation: expected no failed case, got {len(evaluation.failures)}. Repeat them"
         )
-    problem = problem_named(evaluation.problem)
     proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
     config = proposals.card["configuration"]
     flows = {name: getattr(proposals, name) for name in config["proposals"]}

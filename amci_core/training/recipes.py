@@ -23,6 +23,7 @@ from amci_core.evaluation import evaluate
 from amci_core.flows.proposals import NAMES
 from amci_core.io import (
     StoredFileError,
+    check_path,
     plain,
     pretrained_root,
     read_json,
@@ -202,7 +203,7 @@ def train(
         variant = variant or DEFAULT_VARIANT
         read = recipe(problem, variant)
     else:
-        file = Path(recipe_file)
+        file = check_path("recipe", recipe_file)
         read = read_recipe(file)
         variant = variant or (file if file.is_dir() else file.parent).resolve().name
     read = _with_source(read, source)
@@ -220,7 +221,7 @@ def train(
         "minutes": minutes,
         "recipe": {name: asdict(term) for name, term in read.terms.items()},
     }
-    training = _Training(chosen, read, plan, Path(out), device, resume)
+    training = _Training(chosen, read, plan, check_path("out", out), device, resume)
     try:
         training.run(on_progress)
     except BaseException as error:
@@ -233,7 +234,7 @@ def train(
         cases = max(min(CASES, round(CASES * minutes / read.budget_minutes)), FEWEST_CASES)
         (own_seed,) = seed_sequence(seed, "evaluation").generate_state(1)
         found = evaluate(chosen, proposals, cases=cases, seed=int(own_seed))
-        write_card(training.out, found, seconds=60 * CHECK_SHARE * minutes)
+        write_card(training.out, found, chosen, seconds=60 * CHECK_SHARE * minutes)
     training.checkpoint.remove()
     return training.out
 
@@ -350,9 +351,7 @@ class _Training:
         news = not self.film or divergence * FALL < self.film[-1]["divergence"]
         if not (news or progress.ended) or progress.step in {f["step"] for f in self.film}:
             return
-        # The last frame is what `write` keeps.
-        kept = f"{FILMED}.safetensors"
-        file = kept if progress.ended else f"snapshots/{progress.step:06d}.safetensors"
+        file = f"snapshots/{progress.step:06d}.safetensors"
         weights = trainer.best if progress.ended else trainer.proposal.state_dict()
         variance = progress.best if progress.ended else progress.quality.relative_variance
         frame = {

@@ -22,6 +22,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -416,8 +417,8 @@ class Checkpoint:
         state: What was saved last; None for a new training.
 
     Raises:
-        ValueError: the folder holds a training, but `resume` is False; or none to go on with; or
-            one with another plan.
+        ValueError: the folder holds something, but `resume` is False; or no training to go on
+            with; or one with another plan.
         StoredFileError: the file is no checkpoint.
     """
 
@@ -452,11 +453,11 @@ class Checkpoint:
                 )
             self.state = state
             return
-        if self._file.exists() or (folder / "config.json").exists():
+        if self._file.exists():
             raise ValueError(
                 f"folder: {folder} already holds a training. Resume it, or choose another folder"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        io.vacant(folder)
 
     @property
     def due(self) -> bool:
@@ -465,8 +466,9 @@ class Checkpoint:
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Saves a state: tensors, numbers, texts, and dictionaries, lists and tuples of these."""
-        with io.replacing(self._file) as beside:
-            torch.save({"plan": self._plan, **state}, beside)
+        content = BytesIO()  # writing to a full disk torch raises at length
+        torch.save({"plan": self._plan, **state}, content)
+        io.write_bytes(self._file, content.getvalue())
         self._due = time.monotonic() + CHECKPOINT_SECONDS
 
     def remove(self) -> None:

@@ -50,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, help="processes that do the work")
     parser.add_argument("--dask", metavar="ADDRESS", help="a running Dask scheduler instead")
     options = parser.parse_args(arguments)
+    made = [*(options.out / "data").glob("*.parquet")]
+    if options.out.exists() and not made and any(options.out.iterdir()):
+        parser.error(f"--out: {options.out} holds other files; name a new folder")
     names = list(FIGURES) if "all" in options.names else options.names
     with Progress(console=Console(stderr=True)) as bars:
         tasks = {}

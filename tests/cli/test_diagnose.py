@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+from contextlib import suppress
 
 import h5py
 import numpy as np
@@ -152,6 +153,19 @@ FILES = {
     ),
     "draws.nc": netcdf_of,
 }
+
+
+@pytest.mark.parametrize("name", ["draws.nc", "draws.csv.gz", "draws.parquet"])
+def test_a_damaged_file_is_read_or_refused_in_words(name):
+    rng = np.random.default_rng(2)
+    columns = {key: rng.normal(size=200) for key in ("log_joint", "log_q", "f")}
+    content = FILES[name](columns)
+    for _ in range(600):
+        damaged = bytearray(content)
+        for place in rng.integers(min(len(content), 3000), size=4):
+            damaged[place] = rng.choice([0, 255, rng.integers(256)])
+        with suppress(ValueError):
+            read_columns(bytes(damaged), name=name)
 
 
 @pytest.mark.parametrize("name", FILES)

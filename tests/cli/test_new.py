@@ -1,6 +1,7 @@
 """`amci new` and `amci check`; problems from files in the other commands."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from own_problems import WRITTEN_OUT
 
 import amci_core as amci
 from amci_core.cli import main
-from amci_core.training import learn
+from amci_core.training import learn, quality
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_new_writes_is_right_and_estimates(run, tmp_path):
+def test_what_new_writes_is_right_and_estimates(run, tmp_path, monkeypatch):
     code, out, _ = run("new my_problem.py")
     assert code == 0
     assert out == "my_problem.py has a problem. Change it, then: amci check my_problem.py\n"
@@ -49,6 +50,11 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path):
     code, out, err = run(f"evaluate {words} --cases 2 --runs 3 --draws 10")
     assert (code, err) == (0, "")
     assert json.loads(out)["problem"] == "my-problem"
+    monkeypatch.setattr(quality, "long_check", partial(quality.long_check, cases=2, draws=200))
+    code, _, err = run(f"evaluate {words} --cases 2 --runs 3 --draws 10 --write")
+    assert (code, err) == (0, "")
+    assert amci.load_proposals(problem, folder=tmp_path / "made").card["evaluation"]["cases"] == 2
+    assert not (tmp_path / "made" / "cases.new.parquet").exists()
     for command in ("estimate my_problem.py --y 1", "evaluate my_problem.py"):
         code, _, err = run(command)
         assert code == 2

@@ -106,6 +106,7 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
     ("options", "message"),
     [
         (["--minutes", "0"], "minutes: expected "),
+        (["--minutes", "0", "--variant", "learnt"], "minutes: expected "),
         (["--variant", "maf"], "variant: expected one of spline, paper"),
         (["--device", "abacus"], "device: expected auto, cpu"),
         (["--seed", "-1"], "seed: expected"),
@@ -122,3 +123,40 @@ def test_bad_input_is_one_line_and_exit_code_two(tmp_path, capsys, options, mess
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--variant", "learnt"]])
+def test_a_folder_of_others_is_refused_before_anything_is_trained(tmp_path, capsys, options):
+    (tmp_path / "thesis.tex").write_text("years")
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "tail-1d", "--out", str(tmp_path), *options])
+    assert ended.value.code == 2
+    expected = f"amci: --out: {tmp_path} holds files, such as thesis.tex. Choose a new or empty"
+    assert capsys.readouterr().err.startswith(expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("problem", ["tail-1d", "no-such"])
+def test_a_program_that_ends_takes_no_folder_with_it(tmp_path, problem):
+    (tmp_path / "thesis.tex").write_text("years")
+    command = [*COMMAND[:-1], problem, "--variant", "learnt", "--attached", "--out", str(tmp_path)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+    assert (tmp_path / "thesis.tex").read_text() == "years"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size")
+@pytest.mark.parametrize("options", [[], ["--variant", "learnt"]])
+def test_a_full_disk_is_one_line(tmp_path, capsys, options):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main([*OPTIONS, str(tmp_path / "out"), *options])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ended.value.code == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("amci: ")]
+    assert len(said) == 1
+    assert "cannot be written (File too large)" in said[0]

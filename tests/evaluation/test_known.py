@@ -131,6 +131,7 @@ def test_several_dimensions_have_a_column_each(tmp_path):
         ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),
         ("a.csv", "y,theta,value\n1,20,0.1", r"theta: expected .* within \[0, 5\], got 20"),
         ("a.json", "5", "expected a JSON object of columns, or a list of cases"),
+        ("a.json", "[1, 2]", "expected a JSON object of columns, or a list of cases"),
         ("a.json", '{"y": [1, 2], "theta": [2], "value": [3]}', "columns of one length"),
     ],
 )

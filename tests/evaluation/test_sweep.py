@@ -139,6 +139,17 @@ def test_another_sweep_s_file_is_refused_and_kept(tmp_path, make, one, another, 
     assert repr(evaluated(one).estimators) == repr(first.estimators)
 
 
+def test_files_of_others_beside_those_of_a_sweep_stay(tmp_path):
+    notes = tmp_path / "sweep.parquet.cases" / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("precious")
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
+    assert [*notes.parent.iterdir()] == [notes]
+    for odd in (tmp_path / ("a" * 300 + ".parquet"), "/dev/null/sweep.parquet", 3):
+        with pytest.raises(ValueError, match=r"^out: expected a path"):
+            amci.evaluate(PROBLEM, ORACLE, **WANTED, out=odd)
+
+
 def test_a_whole_file_is_not_computed_again(tmp_path):
     path = tmp_path / "sweep.parquet"
     first = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)

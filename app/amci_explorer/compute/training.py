@@ -2,7 +2,7 @@ r"""Trains proposals for a session by `amci train` in a process of its own, a fe
 
 The process reports on its stdout, a line of JSON each, and saves the best so far in a folder,
 which is loaded as it grows. It ends when it is interrupted; and when its stdin ends, with this
-server: then it removes the folder as well.
+server.
 """
 
 from __future__ import annotations

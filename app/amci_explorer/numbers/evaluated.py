@@ -155,10 +155,7 @@ def live(
 
 
 def _card(choice: Settings) -> dict[str, Any]:
-    """What `evaluation.json` of the proposals holds; empty where there is none.
-
-    Proposals whose weights are others than those it judges are never loaded.
-    """
+    """What `evaluation.json` of the proposals holds; empty where there is none."""
     if choice.snapshot is not None or choice.revision or registry.split(choice.problem)[1]:
         return {}
     proposals = registry.proposals(choice.problem, choice.variant)

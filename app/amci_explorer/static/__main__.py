@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Write a page that needs no server: one folder, to be opened or uploaded.",
     )
     parser.add_argument(
-        "folder", nargs="?", default="static", help="a new folder, or one written before"
+        "folder", nargs="?", default="static", help="a new or empty folder, or one written before"
     )
     folder = Path(parser.parse_args(arguments).folder)
     # Imported late: it imports PyTorch, for which --help need not wait.

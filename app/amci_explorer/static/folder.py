@@ -6,8 +6,6 @@ __all__ = ["write"]
 
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -25,7 +23,7 @@ import amci_core as amci
 from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
 from amci_core.evaluation.runs import default_estimators
-from amci_core.io import StoredFileError
+from amci_core.io import check_path, vacant, write_bytes
 from amci_explorer import plots
 from amci_explorer.colours import ESTIMATORS
 from amci_explorer.js.bundle import bundle
@@ -37,9 +35,9 @@ from amci_explorer.views.densities import DensityView
 from amci_explorer.views.formula import formula, with_formulas
 
 PAGE = Path(__file__).parent / "page"
-# Marks a folder that `write` made and may replace.
+# Marks a folder that `write` made and may write again.
 MARK = "made-by-amci-explorer.txt"
-MARK_TEXT = "`python -m amci_explorer.static` writes this folder and replaces all of it.\n"
+MARK_TEXT = "`python -m amci_explorer.static` writes this folder.\n"
 BOKEH = "bokeh.min.js"
 TOTALS, RUNS, SEED = (10, 30, 100, 300, 1000), 1000, 1
 # Their grounds are those of the page's cards.
@@ -49,8 +47,6 @@ THEMES = {name: built_in_themes[f"{name}_minimal"] for name in ("light", "dark")
 def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
     """Writes the page into a folder: it works from a file and from any web server.
 
-    The new page is written beside the old one and then renamed.
-
     Arguments:
         folder: The folder. It is new, empty, or was written by this function.
         steps: The tour.
@@ -58,24 +54,17 @@ def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
     Raises:
         StoredFileError: the folder holds something else, or cannot be written.
     """
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise StoredFileError(f"{folder}: holds other files, which would be lost; name a new one")
-    folder = folder.resolve()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            new = Path(beside, "new")
-            new.mkdir()
-            _fill(new, steps)
-            if folder.is_dir():
-                folder.rename(Path(beside, "old"))
-            new.rename(folder)
-    except OSError as error:
-        raise StoredFileError(f"{folder}: cannot be written ({error.strerror})") from error
+    if not (check_path("folder", folder) / MARK).exists():
+        vacant(folder)
+    # The mark comes first: where it cannot be written nothing is computed.
+    write_bytes(folder / MARK, MARK_TEXT.encode())
+    page = _page(steps)
+    write_bytes(folder / BOKEH, (bokehjs_path() / "js" / BOKEH).read_bytes())
+    write_bytes(folder / "index.html", page.encode())
     return folder
 
 
-def _fill(folder: Path, steps: Sequence[Step]) -> None:
+def _page(steps: Sequence[Step]) -> str:
     problems = {name: problem_facts(name) for name in LIVE}
     labels = {name: style.short or style.label for name, style in ESTIMATORS.items()}
     facts = {
@@ -97,10 +86,7 @@ def _fill(folder: Path, steps: Sequence[Step]) -> None:
         "script": bundle(PAGE / "main.mjs"),
     }
     # In one go: a text of the tour may look like the place of another part.
-    page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _text("index.html"))
-    (folder / "index.html").write_text(page, encoding="utf-8")
-    (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
-    shutil.copyfile(bokehjs_path() / "js" / BOKEH, folder / BOKEH)
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _text("index.html"))
 
 
 def _text(name: str) -> str:
