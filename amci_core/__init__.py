@@ -28,14 +28,12 @@ __all__ = [
     "load_problem",
     "load_proposals",
     "model",
-    "pilot_moments",
     "problem",
     "problems",
     "reference_value",
     "reuse_errors",
     "save_proposals",
     "several",
-    "split_draws",
     "stream_amortization_map",
     "stream_error_curves",
     "stream_reuse_errors",
@@ -54,9 +52,8 @@ if TYPE_CHECKING:
         estimate,
         estimate_several,
         estimate_to,
-        pilot_moments,
     )
-    from amci_core.estimators import split_draws, tables
+    from amci_core.estimators import tables
     from amci_core.evaluation import (
         error_curves,
         evaluate,
@@ -82,8 +79,8 @@ _HOMES = {
         "stream_error_curves",
         "stream_reuse_errors",
     ),
-    "estimation": ("diagnose", "estimate", "estimate_several", "estimate_to", "pilot_moments"),
-    "estimators": ("split_draws", "tables"),
+    "estimation": ("diagnose", "estimate", "estimate_several", "estimate_to"),
+    "estimators": ("tables",),
     "models": ("load_problem", "model", "problem", "problems", "several"),
     "proposals": ("load_proposals", "load_history", "save_proposals"),
     "target": ("with_target",),

@@ -276,37 +276,6 @@ def precision(cases: int) -> dict[str, float]:
     return result
 
 
-def split(replications: int) -> list[dict[str, Any]]:
-    """What splitting 512 draws by a pilot's moments brings, the pilot charged."""
-    print("MSE with a split by a pilot of 32 + 32 draws, over that of an equal split, 512 in all")
-    rows = []
-    for level, y, theta in grid()[4::3]:
-        mu = float(PROBLEM.truth(y, theta))
-        errors = {}
-        for label, how in (("equal", {}), ("split", {"split": "pilot", "pilot": 32})):
-            values = [
-                float(
-                    amci.estimate(
-                        PROBLEM,
-                        imperfect(),
-                        y,
-                        theta,
-                        draws=512,
-                        estimator="amci",
-                        defensive=0,
-                        seed=seed,
-                        **how,
-                    ).value
-                )
-                for seed in range(max(replications // 20, 100))
-            ]
-            errors[label] = float(np.mean((np.array(values) / mu - 1) ** 2))
-        rows.append({"level": level, "y": y, "ratio": errors["split"] / errors["equal"]})
-        print(f"{level:6.2f} {y:5.1f} {rows[-1]['ratio']:8.3f}", flush=True)
-    print()
-    return rows
-
-
 def draw(results: dict[str, Any], folder: Path) -> None:
     """A picture of what was found: errors over the best."""
     from matplotlib.figure import Figure
@@ -388,7 +357,6 @@ def main() -> None:
         "compare": compare,
         "predict": predict,
         "precision": precision,
-        "split": split,
         "coverage": coverage,
     }
     parser = argparse.ArgumentParser(description=__doc__)
@@ -406,7 +374,6 @@ def main() -> None:
         "compare": 20_000,
         "predict": 20_000,
         "precision": 1_000,
-        "split": 20_000,
         "coverage": 1_000,
     }
     kept = options.out is not None and options.out.exists()

@@ -59,8 +59,8 @@ GROUPS = {
     "Training": {"amci": ("learn",), "amci_core.training": None},
     "Estimates": {
         "amci": (
-            *("estimate", "estimate_several", "estimate_to", "pilot_moments"),
-            *("split_draws", "reference_value", "diagnose"),
+            *("estimate", "estimate_several", "estimate_to"),
+            *("reference_value", "diagnose"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
         "amci_core.estimation": ("Several", "TableDiagnosis"),

@@ -44,7 +44,6 @@ OF_BOTH = {
     "estimate": lambda p, q: amci.estimate(p, q, **AT),
     "estimate_to": lambda p, q: amci.estimate_to(p, q, **AT),
     "evaluate": lambda p, q: amci.evaluate(p, q, cases=2, runs=2),
-    "pilot_moments": lambda p, q: amci.pilot_moments(p, q, **AT),
     "reuse_errors": lambda p, q: amci.reuse_errors(p, q, **AT, alphas=[1.0], betas=[0.0]),
 }
 NO_PROBLEMS = {

@@ -37,15 +37,10 @@ def estimate(
     alpha: Annotated[float | None, typer.Option(help="Share of E1 from q1, with reuse.")] = None,
     beta: Annotated[float | None, typer.Option(help="Share of E2 from q1, with reuse.")] = None,
     shift: Annotated[
-        str | None,
+        float | None,
         typer.Option(
-            help="A constant c: f - c is split into its signs, c is added back; or pilot. "
-            "Default: 0."
+            help="A constant c: f - c is split into its signs, c is added back. Default: 0."
         ),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="How proposals share the draws: even (the default), or pilot."),
     ] = None,
     relative_error: Annotated[
         float | None,
@@ -80,8 +75,7 @@ def estimate(
     case = {k: None if v is None else terminal.split(k, v, float) for k, v in given.items()}
     chosen, proposals = terminal.load(problem, variant, folder)
     options: dict[str, Any] = {
-        "draws": draws, "alpha": alpha, "beta": beta, "split": split, "defensive": defensive,
-        "shift": shift if shift in (None, "pilot") else terminal.split("shift", shift, float)[0],
+        "draws": draws, "alpha": alpha, "beta": beta, "defensive": defensive, "shift": shift,
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     common: dict[str, Any] = {**case, "estimator": estimator, "points": points, "seed": seed}

@@ -12,10 +12,9 @@ __all__ = [
     "estimate",
     "estimate_several",
     "estimate_to",
-    "pilot_moments",
 ]
 
-from amci_core.estimation.estimate import estimate, pilot_moments
+from amci_core.estimation.estimate import estimate
 from amci_core.estimation.precision import estimate_to
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import Sampler

@@ -65,7 +65,7 @@ class Estimate:
 
     Arguments:
         prepared: The estimator's table and its draws, with those of the defensive density.
-        draws: Total number of draws of each case, pilots and the defensive density included.
+        draws: Total number of draws of each case, those of the defensive density included.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
         requirements: What a verdict requires near this case.

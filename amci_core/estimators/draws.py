@@ -238,7 +238,6 @@ def split_evenly(
     used: Sequence[int],
     share: float = 0.0,
     *,
-    spent: int = 0,
     equal: bool = False,
     complement: float | None = None,
 ) -> NDArray[np.int64]:
@@ -249,7 +248,6 @@ def split_evenly(
         used: The proposals that share it.
         share: Share of the defensive density: at least four draws, if two of each proposal are
             left.
-        spent: Draws of the total that have been made.
         equal: Whether all proposals get the same number; a rest is then left over.
         complement: Share of the proposals' draws that q1_complement gets, at least one; None for
             as many as the others.
@@ -257,13 +255,12 @@ def split_evenly(
     Raises:
         ValueError: there is less than one draw of each proposal.
     """
-    k, own = len(used), total - spent
+    k, own = len(used), total
     counts = np.zeros(len(COMPONENTS), dtype=np.int64)
     counts[DEFENSIVE] = min(defensive_draws(total, share), max(own - 2 * k, 0))
     own -= int(counts[DEFENSIVE])
     if own < k:
-        least = spent + k
-        raise ValueError(f"draws: expected at least {least}, one per proposal, got {total}")
+        raise ValueError(f"draws: expected at least {k}, one per proposal, got {total}")
     if complement is not None and COMPLEMENT in used:
         used, k = [j for j in used if j != COMPLEMENT], k - 1
         counts[COMPLEMENT] = min(max(round(complement * own), 1), own - k)

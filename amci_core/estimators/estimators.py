@@ -81,23 +81,18 @@ class Estimator(ABC):
         counts = np.array([self.split(n, used, self.defensive) for n in totals])
         return whole_sets(counts) if self.points == "sobol" else counts
 
-    def split(
-        self, total: int, used: Sequence[int], defensive: float, *, spent: int = 0
-    ) -> Counts:
+    def split(self, total: int, used: Sequence[int], defensive: float) -> Counts:
         """Draws of each component out of a total, (5,), with that share of the defensive density.
 
         Arguments:
             total: The total number of draws.
             used: The proposals that it draws from.
             defensive: Share of the defensive density.
-            spent: Draws of the total that have been made.
 
         Raises:
             ValueError: there is less than one draw of each proposal.
         """
-        return split_evenly(
-            total, used, defensive, spent=spent, equal=self.common, complement=self.complement
-        )
+        return split_evenly(total, used, defensive, equal=self.common, complement=self.complement)
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each component must be at hand for these totals, (5,)."""

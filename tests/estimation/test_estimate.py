@@ -350,7 +350,6 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"draws": 64.0}, r"draws: expected a whole number .* got 64.0"),
         ({"draws": 1}, r"draws: expected at least 2, one per proposal, got 1"),
         ({"draws": {"q2": 5}}, r"draws: expected a number for each of q1_plus, q2, .* got"),
-        ({"split": "best"}, r"split: expected even or pilot, got 'best'"),
         ({"y": np.zeros((1000, 1)), "draws": 10**6}, r"draws, .* together: .* got 1000000000"),
         ({"defensive": 1}, r"defensive: expected a number from 0 to below 1, got 1"),
         ({"defensive": -0.1}, r"defensive: expected a number from 0 to below 1, got -0.1"),

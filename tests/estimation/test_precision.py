@@ -118,24 +118,6 @@ def test_a_batch_may_have_no_y_or_no_theta():
         np.testing.assert_allclose(found.value, problem.truth(y, theta), rtol=0.3)
 
 
-def test_a_total_is_split_and_charged_with_its_pilot():
-    pilot = {"split": "pilot", "pilot": 50}
-    found, table = (
-        amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, draws=1000, **pilot, estimator=estimator)
-        for estimator in ("amci", np.eye(3))
-    )
-    assert 990 < found.draws <= 1000
-    assert table.value == found.value
-    how = {"estimator": "amci", "defensive": 0}
-    split = [
-        amci.estimate(PROBLEM, IMPERFECT, 1.0, 2.0, seed=seed, draws=2000, **pilot, **how).value
-        for seed in range(300)
-    ]
-    equal = amci.estimate(PROBLEM, IMPERFECT, np.ones((3000, 1)), 2.0, draws=2000, **how).value
-    # Nine tenths of the error come from E1 here: an equal split wastes draws.
-    assert np.var(split) < 0.9 * equal.var()
-
-
 def test_reuse_takes_its_shares_as_arguments():
     found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, estimator="reuse", alpha=0.6, beta=0.1)
     table = amci.tables.reuse(0.6, 0.1)
@@ -152,17 +134,6 @@ def test_the_bias_of_the_ratio_is_known():
     plain, corrected = (abs(v.mean() - mu) for v in (found.value, found.value - found.bias))
     assert plain > 6 * error
     assert corrected < plain / 2
-
-
-def test_a_pilot_gives_the_shift_and_is_charged():
-    problem, proposals = amci.problem("gain-loss"), amci.load_proposals("gain-loss")
-    found = amci.estimate(problem, proposals, 1.0, -0.5, draws=1000, shift="pilot", pilot=100)
-    pilot = amci.estimate(problem, proposals, 1.0, -0.5, draws=342, seed=1)
-    # From random numbers of its own: no other seed's, and good to the pilot's error.
-    assert found.shift != float(pilot.value)
-    assert abs(found.shift - problem.truth(1.0, -0.5)) < 5 * pilot.standard_error
-    assert found.draws == 1000
-    assert abs(found.value - problem.truth(1.0, -0.5)) < 4 * found.standard_error
 
 
 def test_common_random_numbers_help_where_errors_go_together():
@@ -198,10 +169,7 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"draws": 100, "split": "pilot"}, r"draws: expected at least 142, 128 .* got 100"),
-        ({"split": "pilot", "y": [[0.0], [1.0]]}, r"split: pilot needs a single case"),
-        ({"shift": "much"}, r"shift: expected a finite number or pilot, got 'much'"),
-        ({"shift": "pilot", "y": [[0.0], [1.0]]}, r"shift: pilot needs a single case"),
+        ({"shift": "much"}, r"shift: expected a finite number, got 'much'"),
         (
             {"estimator": "reuse"},
             r"alpha, beta: expected both with estimator reuse, .* got 'reuse' with None",
