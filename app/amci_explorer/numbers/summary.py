@@ -42,6 +42,8 @@ class Row:
         name: The estimator.
         value: Its estimate of mu.
         standard_error: Of that; NaN where the draws cannot tell.
+        interval_low: Lower end of its 95 % interval; NaN where the draws cannot tell.
+        interval_high: Upper end.
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Total draws.
         verdict: The verdict on it, one of `LEVELS`.
@@ -52,6 +54,8 @@ class Row:
     name: str
     value: float
     standard_error: float
+    interval_low: float
+    interval_high: float
     relative_error: float
     draws: int
     verdict: str
@@ -215,6 +219,8 @@ def summarize(
                 name=name,
                 value=float(e.value),
                 standard_error=float(e.standard_error),
+                interval_low=float(e.interval()[0]),
+                interval_high=float(e.interval()[1]),
                 relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
                 verdict=str(judged.get(name, e).verdict.level),
