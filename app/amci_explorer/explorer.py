@@ -47,6 +47,8 @@ from amci_explorer.words.script import script
 
 log = logging.getLogger(__name__)
 
+# Alerts above the page: an older one leaves.
+MOST_ALERTS = 4
 # The cards behind tabs, from left to right.
 TABS: tuple[type[Card], ...] = (
     PlayCard,
@@ -172,7 +174,7 @@ class Explorer:
     def close(self, _: Any) -> None:
         """The session is over."""
         self.training.close()
-        self.results.forget()
+        self.results.close()
         session_proposals.forget(self.state)
 
     def report(self, error: Exception) -> None:
@@ -182,10 +184,12 @@ class Explorer:
         self.complain(f"The page could not be updated: {why}. Your settings are unchanged.")
 
     def complain(self, message: str) -> None:
-        """Says what went wrong, above all else."""
+        """Says what went wrong, above all else, below what went wrong before."""
         looks = {"severity": "error", "closeable": True, "sizing_mode": "stretch_width"}
         text = escape(message)
-        self.alerts[:] = [pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)]
+        before = [each for each in self.alerts if not each.closed and each.object != text]
+        new = pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)
+        self.alerts[:] = [*before[1 - MOST_ALERTS :], new]
 
     def _follow(self, *events: Any) -> None:
         """Follows the state: another problem brings another point with it, once."""

@@ -107,6 +107,8 @@ class TableCard(Card):
         """Keeps what is there: draws from elsewhere are of no problem on the page."""
         if self.shown is None:
             super().open()
+        else:
+            self.results.all[self.name] = self.shown
 
     def progress(self, found: TableResult) -> tuple[int, int]:
         return found.draws, found.draws
