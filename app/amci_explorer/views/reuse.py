@@ -18,7 +18,7 @@ from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.reuse import about_map, about_reuse, best_splits
 
 TEXT = """
@@ -32,7 +32,7 @@ class ReuseCard(Card):
     """What sharing draws does."""
 
     name = "reuse"
-    title = "Sample reuse"
+    title = CARDS["reuse"]
     help = HELP["reuse"]
     drawn = ("alpha", "beta")
 
