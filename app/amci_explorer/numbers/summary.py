@@ -8,12 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 import amci_core as amci
-from amci_core.diagnostics import LEVELS, TermDiagnostics
+from amci_core.diagnostics import LEVELS
 from amci_core.estimation import Estimate
-from amci_core.evaluation.runs import effective_errors, is_determined, least_effective
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
@@ -77,10 +74,6 @@ class Summary:
         total: Draws of each estimator from its proposals.
         judging: Draws from the defensive density, which AMCI with control variates uses too.
         seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
-        kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
-            infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
-        judged: Whether the draws can tell kappa: they do not miss part of a term, and not a few
-            of them make the spread of its weights.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
         hits: How many of the `total` draws of SNIS q2 reach f; None where that says nothing.
@@ -96,8 +89,6 @@ class Summary:
     total: int
     judging: int
     seen: int
-    kappa: float
-    judged: bool
     effective: dict[str, float]
     hits: int | None
     where: str
@@ -118,7 +109,6 @@ class Summary:
         mismatch = ("too few draws", "to estimate it")
         if not math.isnan(level.value):
             mismatch = (f"{number(level.value)}{error} nats", place)
-        kappa = number(self.kappa, 2) if self.judged and math.isfinite(self.kappa) else "–"
         sizes = [
             (
                 f"Effective sample size, {self.proposal(term)}",
@@ -130,25 +120,8 @@ class Summary:
         return [
             ("Estimate of μ", number(amci.value, 4), spread + (known or "truth not known")),
             ("Mismatch, estimated" if level.error else "Mismatch", *mismatch),
-            ("κ: relative error of E₁ / E₂", kappa, self.about_kappa),
             *sizes,
         ]
-
-    @property
-    def about_kappa(self) -> str:
-        """What kappa says, in words."""
-        first = " and ".join(self.proposal(term) for term in self.effective if term != "E2")
-        if math.isnan(self.kappa):
-            return "All proposals are exact: AMCI has no error."
-        if not self.judged:
-            return "The draws cannot tell which of E₁ and E₂ the error comes from."
-        if math.isinf(self.kappa):
-            return f"E₂ has no error: all of AMCI's error comes from {first}."
-        if self.kappa > 1.25:
-            return f"The error comes mostly from E₁: more draws from {first} would help most."
-        if self.kappa < 0.8:
-            return "The error comes mostly from E₂: more draws from q₂ would help most."
-        return "E₁ and E₂ contribute about equally to the error."
 
     def about(self, term: str) -> str:
         """What the effective sample size of a term says, in words."""
@@ -210,9 +183,6 @@ def summarize(
     hits = None
     if where != ANYWHERE and "snis-q2" in estimates:
         hits = round(total * float(estimates["snis-q2"].diagnostics["E1_plus"].nonzero_share))
-    spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
-    kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
-    terms = [own.diagnostics[term] for term in effective]
     return Summary(
         rows=tuple(
             Row(
@@ -232,8 +202,6 @@ def summarize(
         total=total,
         judging=n - total,
         seen=seen.n,
-        kappa=kappa,
-        judged=verdict != LEVELS[-1] and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
         where=where,
@@ -243,33 +211,6 @@ def summarize(
         mu=mu,
         cost=cost(problem, proposals, *problem.check(y, theta), draws=total, mu=mu),
     )
-
-
-def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> float:
-    """Relative standard deviation of E1_plus - E1_minus, for one draw of each."""
-    signs = {term: sign for term, sign in (("E1_plus", 1), ("E1_minus", -1)) if term in effective}
-    values = {term: sign * float(found.terms[term].value) for term, sign in signs.items()}
-    errors = (value * _spread(effective[term], draws) for term, value in values.items())
-    total = abs(sum(values.values()))
-    return math.hypot(*errors) / total if total else math.inf
-
-
-def _spread(effective: float, draws: int) -> float:
-    """Relative standard deviation of one weight, from n / ESS = 1 + spread^2."""
-    return math.sqrt(max(draws / effective - 1, 0.0)) if effective > 0 else math.inf
-
-
-def _determined(term: TermDiagnostics) -> bool:
-    """Whether the draws determine the spread of a term's weights: few may make all of it."""
-    deviations, least = term.weights * term.draws - 1, least_effective(term.draws)
-    mean = np.square(deviations).mean()
-    return bool(is_determined(mean, effective_errors(deviations), least))
-
-
-def _ratio(first: float, second: float) -> float:
-    if second < ROUNDING**0.5:
-        return math.nan if first < ROUNDING**0.5 else math.inf
-    return first / second
 
 
 def _remark(
