@@ -157,9 +157,9 @@ class Verdict:
         if code != RELIABLE:
             return f"{LEVELS[code]}: {reasons[0]}"
         n, needed = self.determined_by.item(), self.needed.item()
+        checked = needed not in (UNKNOWN[0], OWN * UNKNOWN[0])
         by = f"about {n:,.0f} draws determine its error, {needed:.2g} are needed"
-        if needed not in (UNKNOWN[0], OWN * UNKNOWN[0]):
-            by += " after the long check of these proposals"
+        by += " after the long check of these proposals" * checked
         by = by if np.isfinite(n) else "it has no error"
         return f"{LEVELS[code]}: {'; '.join([by] * (not np.isnan(n)) + [*reasons])}"
 

@@ -379,8 +379,7 @@ class Evaluation:
                 if failed := errors["failed"][i]:
                     notes.append(f"{at}{failed:,} of {done * self.runs:,} runs failed")
                 if share := errors["reference_limited"][i]:
-                    text = "mu is not known well enough to tell its error"
-                    notes.append(f"{at}in {round(share * done):,} of {done:,} cases {text}")
+                    notes.append(f"{at}mu too uncertain in {share * done:,.0f} of {done:,} cases")
         drawn = f", {speed:.3g} draws per second" if speed else ""
         return "\n".join([*lines, *notes, f"{self.seconds:.1f} s{drawn}"])
 

@@ -197,8 +197,8 @@ class ErrorCurves:
             failed = curve.failed.reshape(-1, len(self.draws))
             for total, n in zip(self.draws, failed.sum(axis=0), strict=True):
                 if n:
-                    tried = len(failed) * self.runs
-                    notes.append(f"{name} at {total:,} draws: {n:,} of {tried:,} runs failed")
+                    runs = f"{len(failed) * self.runs:,} runs"
+                    notes.append(f"{name} at {total:,} draws: {n:,} of {runs} failed")
         return "\n".join([*lines, *notes])
 
     __repr__ = __str__

@@ -47,8 +47,6 @@ from amci_explorer.words.script import script
 
 log = logging.getLogger(__name__)
 
-# Alerts above the page: an older one leaves.
-MOST_ALERTS = 4
 # The cards behind tabs, from left to right.
 TABS: tuple[type[Card], ...] = (
     PlayCard,
@@ -189,7 +187,8 @@ class Explorer:
         text = escape(message)
         before = [each for each in self.alerts if not each.closed and each.object != text]
         new = pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)
-        self.alerts[:] = [*before[1 - MOST_ALERTS :], new]
+        # Of more than four the oldest leaves.
+        self.alerts[:] = [*before[-3:], new]
 
     def _follow(self, *events: Any) -> None:
         """Follows the state: another problem brings another point with it, once."""

@@ -257,7 +257,7 @@ def brought(monkeypatch):
 
 async def rested(results):
     async with asyncio.timeout(20):
-        while not results.resting:
+        while results.is_running("noted"):
             await asyncio.sleep(0.01)
 
 

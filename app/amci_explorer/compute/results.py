@@ -51,11 +51,6 @@ class Results:
         """The newest result of a card, for any request."""
         return self.all.get(name)
 
-    @property
-    def resting(self) -> bool:
-        """Whether nothing is being computed."""
-        return not self._running
-
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""
         return name in self._running

@@ -69,8 +69,8 @@ export function render({model}) {
         const to = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key]
         if (to == null) { return }
         event.preventDefault()
-        const by = i => Math.max(0.01 * (model.ends[i][1] - model.ends[i][0]), 10 ** -model.digits[i])
-        move(at.map((value, i) => value + to[i] * by(i)))
+        const steps = model.ends.map(([low, high], i) => Math.max(0.01 * (high - low), 10 ** -model.digits[i]))
+        move(at.map((value, i) => value + to[i] * steps[i]))
         moves.release()
     })
     model.on("cloud", fill)

@@ -55,9 +55,7 @@ class Evaluated:
     @property
     def counted(self) -> int:
         """How many cases the figures are over."""
-        if self.cases is None:
-            return self.wanted if self.estimators else 0
-        return len(self.cases)
+        return self.wanted * bool(self.estimators) if self.cases is None else len(self.cases)
 
     @property
     def done(self) -> int:

@@ -101,9 +101,8 @@ class Summary:
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
         amci, mu, level = self.rows[0], self.mu, self.level
-        spread = f"standard error {amci.doubt}; "
         name = "reference value" if mu.name == "reference" else mu.name
-        known = "" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
+        known = "truth not known" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
         error = f" ± {number(level.error, 1)}" if level.error else ""
         place = next(words for limit, words in PLACES.items() if not level.value >= limit)
         mismatch = ("too few draws", "to estimate it")
@@ -118,7 +117,7 @@ class Summary:
             for term, found in self.effective.items()
         ]
         return [
-            ("Estimate of μ", number(amci.value, 4), spread + (known or "truth not known")),
+            ("Estimate of μ", number(amci.value, 4), f"standard error {amci.doubt}; {known}"),
             ("Mismatch, estimated" if level.error else "Mismatch", *mismatch),
             *sizes,
         ]
@@ -133,8 +132,7 @@ class Summary:
             return f"No draw from {name} has any weight."
         if effective > self.seen * (1 - ROUNDING):
             return f"All weights of {name} are equal: it is exact."
-        worth = "less than one" if effective < 1 else number(effective)
-        return f"ESS of {self.seen:,} draws from {name}: {worth}."
+        return f"ESS of {self.seen:,} draws from {name}: {effective_size(effective)}."
 
     def proposal(self, term: str) -> str:
         """The proposal of a term, as a symbol; where f takes one sign, without it."""

@@ -13,7 +13,6 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_map
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
-from amci_explorer.text import in_per_cent
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, side_by_side
@@ -96,7 +95,7 @@ class ReuseCard(Card):
         self.share.marks = [
             {
                 "value": share,
-                "label": f"best for {name}, {in_per_cent(share)}",
+                "label": f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}",
                 "above": name == "AMCI",
             }
             for name, share in shares.items()
