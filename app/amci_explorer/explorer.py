@@ -88,7 +88,7 @@ class Explorer:
         self._with_card = "card" in query
         self.densities = DensityPanel(self.state)
         self.address = Address(width=0, height=0, margin=0)
-        self.alerts = column()
+        self.alerts: Any = column()
         self.headline = HeadlineView(self.state, self.results)
         self.results.heard += [self.headline.show, self._show_draws]
         self.errors = ErrorCard(self.state, self.results)
