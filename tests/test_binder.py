@@ -146,7 +146,7 @@ def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
     from amci_explorer import Explorer, cell
 
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", BASE)
-    cell._served.cache_clear()
+    cell._started.cache_clear()
     frame = Explorer(height=700, y=1, theta=3, runs=4, draws=8)
     assert frame.src.startswith(f"{BASE}proxy/absolute/")
     context = browser.new_context(viewport={"width": 1440, "height": 900})
@@ -163,7 +163,7 @@ def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monke
     from amci_explorer import Explorer, cell
 
     monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
-    cell._served.cache_clear()
+    cell._started.cache_clear()
     frame = Explorer(runs=4, draws=8)
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)

@@ -166,6 +166,12 @@ def test_its_examples_run(page, example, monkeypatch):
         exec(compile(example, page, "exec"), {"__name__": page})
 
 
+def test_the_quickstart_quotes_its_first_verdict():
+    said = amci_core.estimate("tail-1d", y=1.0, theta=3.0, draws=128).verdict.text
+    told = " ".join((DOCS / "quickstart.md").read_text().split())
+    assert f'it says "{said.removeprefix("reliable: ")}"' in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
 def test_its_commands_are_there(page, command, tmp_path, monkeypatch):

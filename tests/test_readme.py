@@ -68,6 +68,20 @@ def test_what_it_is_and_how_to_begin_are_on_the_first_screen():
     assert words[-1] in "\n".join(README.splitlines()[:28])
 
 
+def test_an_interval_that_misses_the_exact_value_says_so():
+    low, high = re.search(r"^95 % interval: (\S+) to (\S+)", README, re.M).groups()
+    told, place, share = re.search(
+        r"exact probability is ([\d.]+), just (outside|inside): about (\d+) of 100", README
+    ).groups()
+    assert len(told) >= len(low)
+    # P(x > 2 | y = 1) under N(0.8, 0.2)
+    assert float(told) == pytest.approx(
+        norm.sf(2, 0.8, math.sqrt(0.2)), abs=10.0 ** (2 - len(told))
+    )
+    assert place == ("inside" if float(low) < float(told) < float(high) else "outside")
+    assert share == "95"
+
+
 @pytest.mark.slow
 def test_a_model_in_five_lines_leads_to_an_answer_that_can_be_trusted(capsys):
     assert len(list(filter(None, EXAMPLES[1].splitlines()))) == 10

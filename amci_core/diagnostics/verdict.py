@@ -120,11 +120,13 @@ class Verdict:
         why: Reasons against each, most serious first: a tuple of sentences, (*).
         determined_by: The effective number of the estimate's own squared residuals, (*); infinite
             without error, NaN if no draw met a term, or there are none.
+        needed: What that number must reach, (*).
     """
 
     codes: NDArray[np.int64]
     why: NDArray[np.object_]
     determined_by: Array
+    needed: Array
 
     @property
     def level(self) -> NDArray[np.str_]:
@@ -154,8 +156,11 @@ class Verdict:
         reasons, code = self.reasons, self.codes.item()
         if code != RELIABLE:
             return f"{LEVELS[code]}: {reasons[0]}"
-        n = self.determined_by.item()
-        by = f"about {n:,.0f} draws determine its error" if np.isfinite(n) else "it has no error"
+        n, needed = self.determined_by.item(), self.needed.item()
+        checked = needed not in (UNKNOWN[0], OWN * UNKNOWN[0])
+        by = f"about {n:,.0f} draws determine its error, {needed:.2g} are needed"
+        by += " after the long check of these proposals" * checked
+        by = by if np.isfinite(n) else "it has no error"
         return f"{LEVELS[code]}: {'; '.join([by] * (not np.isnan(n)) + [*reasons])}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -224,7 +229,9 @@ def judge(
         for place in map(tuple, np.argwhere(holds)):
             why[place] += (words.format(float(np.broadcast_to(number, N.shape)[place])),)
     own = requirements.r_eff * found.determined_by
-    return Verdict(codes, why, np.where(np.isnan(N), N, own))
+    needed = np.broadcast_to(requirements.needed, N.shape)
+    needed = np.where(own == N, needed, np.maximum(OWN * needed, LEAST_OWN))
+    return Verdict(codes, why, np.where(np.isnan(N), N, own), needed)
 
 
 def _reasons(

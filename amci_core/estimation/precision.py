@@ -207,7 +207,7 @@ def _by_reference(
         relative_half_width=width,
         reached=codes == RELIABLE,
         counts=np.zeros((len(y), len(COMPONENTS)), dtype=np.int64),
-        verdict=Verdict(codes, why, np.full(len(y), np.nan)),
+        verdict=Verdict(codes, why, *np.full((2, len(y)), np.nan)),
         steps=((int(spent.sum()), float(np.nanmax(width, initial=0.0))),),
         answered_by=np.full(len(y), BY_REFERENCE),
         spent={BY_REFERENCE: spent},
@@ -236,7 +236,7 @@ def _by_draws(
     # The value, its standard error, the ends of its interval and the half-width of each case.
     figures = np.full((5, n), np.nan)
     reached, counts = np.zeros(n, dtype=bool), np.zeros((n, len(COMPONENTS)), dtype=np.int64)
-    codes, why, determined_by = np.zeros(n, dtype=np.int64), np.empty(n, object), np.zeros(n)
+    codes, why, determined = np.zeros(n, dtype=np.int64), np.empty(n, object), np.zeros((2, n))
     steps: list[tuple[int, float]] = []
     spent, single = 0, None
 
@@ -276,7 +276,7 @@ def _by_draws(
         figures[:, ended], reached[ended] = said[:, done], narrow[done]
         counts[ended] = made
         codes[ended], why[ended] = found.verdict.codes[done], found.verdict.why[done]
-        determined_by[ended] = found.verdict.determined_by[done]
+        determined[:, ended] = found.verdict.determined_by[done], found.verdict.needed[done]
         if not batch and done.all():
             single = estimated(draws.of(0), 0, dropped)
         spent += len(rows) * new.n
@@ -302,7 +302,7 @@ def _by_draws(
         relative_half_width=width,
         reached=reached.reshape(batch),
         counts=counts.reshape(*batch, len(COMPONENTS)),
-        verdict=Verdict(codes.reshape(batch), why.reshape(batch), determined_by.reshape(batch)),
+        verdict=Verdict(codes.reshape(batch), why.reshape(batch), *determined.reshape(2, *batch)),
         steps=tuple(steps),
         answered_by=np.full(batch, way),
         spent={way: counts.sum(-1).reshape(batch)},

@@ -14,7 +14,7 @@ from __future__ import annotations
 __all__ = ["Contrast", "Several", "estimate_several"]
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -152,9 +152,10 @@ class Several:
             standard_error=np.sqrt(variance),
             determined_by=effective_number(np.square(z)),
             verdict=Verdict(
-                np.where(worse, second.codes, first.codes),
-                np.where(worse, second.why, first.why),
-                np.where(worse, second.determined_by, first.determined_by),
+                *(
+                    np.where(worse, getattr(second, each.name), getattr(first, each.name))
+                    for each in fields(Verdict)
+                )
             ),
         )
 

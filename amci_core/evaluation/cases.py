@@ -2,7 +2,7 @@ r"""Errors over many cases (y, theta) drawn from p(y) p(theta): the paper's summ
 
 from __future__ import annotations
 
-__all__ = ["FIGURES", "MARGIN", "Cases", "Evaluation", "Sweep", "evaluate"]
+__all__ = ["FIGURES", "MARGIN", "Cases", "Evaluation", "Sweep", "evaluate", "of_cases"]
 
 import hashlib
 import time
@@ -50,6 +50,13 @@ LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
 # An error is on neither side of the bound within so many standard errors; and, if runs do not
 # determine it, unless it is so many times below: more runs can raise it by about that much.
 OPEN, MARGIN = 2.0, 100.0
+
+
+def of_cases(n: int, total: int, others: str = "failed") -> str:
+    """How many of all cases a summary is over: "20 cases", or "11 of 20 cases, 9 failed"."""
+    return (
+        f"{total:,} cases" if n == total else f"{n:,} of {total:,} cases, {total - n:,} {others}"
+    )
 
 
 class Cases:
@@ -127,6 +134,7 @@ class Cases:
         found = _quantiles(own, "remse", LEVELS) | _quantiles(own, "mse", {"median": 0.5})
         for level in ("q25", "median", "q75"):
             found[f"runs_{level}"] = quantiles(own[f"remse_{level}"], [0.5])[0][0]
+        found["cases"] = (~np.isnan(own["remse"])).sum(axis=0)
         found["failed"] = own["failed"].sum(axis=0)
         found["undetermined"] = (~own["determined"]).mean(axis=0)
         found["reference_limited"] = own["reference_limited"].mean(axis=0)
@@ -314,9 +322,10 @@ class Evaluation:
             `remse_q25`, `remse_q75`, `remse_q95`, `remse_max` and `mse_median`; their Monte Carlo
             standard errors `remse_median_error` and so on, over cases and runs, that of the
             largest over runs alone; the medians over cases of the quartiles over runs, `runs_q25`,
-            `runs_median` and `runs_q75`; `failed`, the number of runs of all cases without an
-            estimate; `undetermined`, the share of cases whose runs do not determine
-            their mean; `reference_limited`, the share whose truth is not known well enough.
+            `runs_median` and `runs_q75`; `cases`, the number of cases that have a relative error;
+            `failed`, the number of runs of all cases without an estimate; `undetermined`, the
+            share of cases whose runs do not determine their mean; `reference_limited`, the share
+            whose truth is not known well enough.
         below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound
             (asymptotic, for independent draws from one proposal), for each total; empty where
             `bound` is not among the estimators.
@@ -354,7 +363,7 @@ class Evaluation:
         done, speed = self.cases - len(self.failures), self.draws_per_second
         lines = [
             f"{self.problem} with {self.variant} proposals: relative mean squared error over "
-            f"{self.runs:,} runs, median over {done:,} cases (quartiles)",
+            f"{self.runs:,} runs, median over {of_cases(done, self.cases)} (quartiles)",
             f"{'draws':20}" + "".join(f"{n:>28,}" for n in self.draws),
         ]
         notes = []
@@ -363,13 +372,14 @@ class Evaluation:
             texts = (f"{middle:.2g} ({low:.2g}, {high:.2g})" for middle, low, high in levels)
             lines.append(f"{name:20}" + "".join(f"{text:>28}" for text in texts))
             for i, total in enumerate(self.draws):
+                at = f"{name} at {total:,} draws: "
+                if (known := round(errors["cases"][i])) < done:
+                    counted = of_cases(known, done, "have no relative error")
+                    notes.append(f"{at}median over {counted} (mu = 0, or all runs failed)")
                 if failed := errors["failed"][i]:
-                    runs = f"{self.cases * self.runs:,} runs"
-                    notes.append(f"{name} failed in {failed:,} of {runs} at {total} draws")
+                    notes.append(f"{at}{failed:,} of {done * self.runs:,} runs failed")
                 if share := errors["reference_limited"][i]:
-                    cases = f"{round(share * self.cases):,} of {self.cases:,} cases"
-                    text = "mu is not known well enough to tell its error"
-                    notes.append(f"{name} at {total} draws: in {cases} {text}")
+                    notes.append(f"{at}mu too uncertain in {share * done:,.0f} of {done:,} cases")
         drawn = f", {speed:.3g} draws per second" if speed else ""
         return "\n".join([*lines, *notes, f"{self.seconds:.1f} s{drawn}"])
 

@@ -189,11 +189,17 @@ class ErrorCurves:
     def __str__(self) -> str:
         lines = [f"ReMSE, median over {self.runs:,} runs, by total draws; of a batch, over cases"]
         lines.append(f"{'':20}" + "".join(f"{n:>10,}" for n in self.draws))
+        notes = []
         for name, curve in self.by_name.items():
             errors = curve.remse_median.reshape(-1, len(self.draws))
             figures = np.median(errors, axis=0)
             lines.append(f"{name:20}" + "".join(f"{v:>10.2g}" for v in figures))
-        return "\n".join(lines)
+            failed = curve.failed.reshape(-1, len(self.draws))
+            for total, n in zip(self.draws, failed.sum(axis=0), strict=True):
+                if n:
+                    runs = f"{len(failed) * self.runs:,} runs"
+                    notes.append(f"{name} at {total:,} draws: {n:,} of {runs} failed")
+        return "\n".join([*lines, *notes])
 
     __repr__ = __str__
 

@@ -126,8 +126,9 @@ def stream_learning(
     of the flow and, for 0.2 to 10 % of its draws, of a defensive density: the problem's own, or
     the prior, and Student-t components near the particles. It costs about that share of the draws,
     and bounds the weights wherever the defensive density reaches. Last, all proposals are checked
-    at 30 held-out cases; the result is stored in their card, and sets how many draws the verdict
-    on an estimate nearby requires.
+    at 30 held-out cases, or at as many as there is time for; with fewer than 1,000 steps at one,
+    and one more for every 50. The result is stored in their card with their number, and sets how
+    many draws the verdict on an estimate nearby requires.
 
     Arguments:
         problem: The problem, or the name of a shipped one.

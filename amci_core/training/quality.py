@@ -265,12 +265,12 @@ def long_check(
         cases: Number of held-out cases, from p(y) p(theta).
         draws: Draws of each proposal at each; by default 100,000, or 10,000 of more than ten
             coordinates.
-        seconds: About how long it may take: with less time there are fewer draws.
+        seconds: About how long it may take: with less time there are fewer draws, and fewer cases.
 
     Returns:
-        `draws` of each proposal; `cases`, each with y, theta, the least relative effective sample
-        size as `share`, the largest `missed` share of particles, whether `particles` reached all
-        terms there, their `level`; and the `text`.
+        `draws` of each proposal; the checked `cases`, each with y, theta, the least relative
+        effective sample size as `share`, the largest `missed` share of particles, whether
+        `particles` reached all terms there, their `level`; and the `text`.
     """
     until = clock.now() + seconds
     generator = torch.Generator().manual_seed(CHECK_SEED)
@@ -359,8 +359,8 @@ def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
     Example:
         >>> import amci_core as amci
         >>> case = {"y": None, "theta": [1.0], "share": 0.5, "missed": 0.0, "level": 0}
-        >>> in_words(amci.problem("peak"), {"draws": 1000, "cases": [case]})
-        'reliable at the one held-out case: at worst ESS 500 of 1,000 draws, at theta = 1'
+        >>> in_words(amci.problem("peak"), {"draws": 1000, "cases": 30 * [case]})
+        'reliable at all 30 held-out cases: at worst ESS 500 of 1,000 draws, at theta = 1'
     """
     cases = check["cases"]
     worst = max(cases, key=lambda case: (case["level"], case["missed"], -case["share"]))
@@ -371,6 +371,8 @@ def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
     )
     worth = f"ESS {1000 * worst['share']:,.0f} of 1,000 draws"
     where = f", at {at}" if at else ""
+    if len(cases) < CASES:
+        where += f"; {len(cases)} of {CASES} checked"
     good = [case for case in cases if case["level"] == RELIABLE]
     if len(good) == len(cases):
         number = "the one held-out case" if len(cases) == 1 else f"all {len(cases)} held-out cases"

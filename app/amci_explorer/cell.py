@@ -25,7 +25,7 @@ PATIENCE = 240.0
 
 
 class Explorer(IFrame):
-    """Shows the page in a cell; the first one starts the server.
+    """Shows the page in a cell; starts the server, unless it runs already.
 
     Example:
         >>> from amci_explorer import Explorer
@@ -61,9 +61,18 @@ def _jupyter() -> str | None:
     return next((each["base_url"] for each in there), None)
 
 
-@cache
 def _served(jupyter: str | None) -> str:
-    """Starts the server, and gives the address under which a browser finds the page."""
+    """The address under which a browser finds the page of a server that runs."""
+    process, address = _started(jupyter)
+    if process.poll() is not None:
+        _started.cache_clear()
+        _, address = _started(jupyter)
+    return address
+
+
+@cache
+def _started(jupyter: str | None) -> tuple[subprocess.Popen[bytes], str]:
+    """Starts the server, and gives its process and its address."""
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     prefix = "" if jupyter is None else f"{jupyter.rstrip('/')}/proxy/absolute/{port}"
@@ -85,4 +94,4 @@ def _served(jupyter: str | None) -> str:
                 ) from None
             time.sleep(0.1)
         else:
-            return f"{prefix or f'http://localhost:{port}'}/{DASHBOARD.stem}"
+            return process, f"{prefix or f'http://localhost:{port}'}/{DASHBOARD.stem}"

@@ -88,7 +88,7 @@ class Explorer:
         self._with_card = "card" in query
         self.densities = DensityPanel(self.state)
         self.address = Address(width=0, height=0, margin=0)
-        self.alerts = column()
+        self.alerts: Any = column()
         self.headline = HeadlineView(self.state, self.results)
         self.results.heard += [self.headline.show, self._show_draws]
         self.errors = ErrorCard(self.state, self.results)
@@ -172,7 +172,7 @@ class Explorer:
     def close(self, _: Any) -> None:
         """The session is over."""
         self.training.close()
-        self.results.forget()
+        self.results.close()
         session_proposals.forget(self.state)
 
     def report(self, error: Exception) -> None:
@@ -182,10 +182,13 @@ class Explorer:
         self.complain(f"The page could not be updated: {why}. Your settings are unchanged.")
 
     def complain(self, message: str) -> None:
-        """Says what went wrong, above all else."""
+        """Says what went wrong, above all else, below what went wrong before."""
         looks = {"severity": "error", "closeable": True, "sizing_mode": "stretch_width"}
         text = escape(message)
-        self.alerts[:] = [pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)]
+        before = [each for each in self.alerts if not each.closed and each.object != text]
+        new = pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)
+        # Of more than four the oldest leaves.
+        self.alerts[:] = [*before[-3:], new]
 
     def _follow(self, *events: Any) -> None:
         """Follows the state: another problem brings another point with it, once."""

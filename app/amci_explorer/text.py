@@ -6,8 +6,6 @@ __all__ = [
     "doubt",
     "duration",
     "effective",
-    "figure",
-    "in_per_cent",
     "in_symbols",
     "number",
     "percent",
@@ -51,11 +49,6 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def figure(value: float) -> str:
-    """A number of two digits, or in full where it is a few thousands."""
-    return f"{value:,.0f}" if 100 <= value < 10_000 else number(value, 2)
-
-
 def effective(draws: float) -> str:
     """An effective sample size, in draws."""
     return number(draws) if draws >= 1 else "below 1" if draws > 0 else "0"
@@ -64,12 +57,6 @@ def effective(draws: float) -> str:
 def percent(share: float) -> str:
     """A share, however small."""
     return f"{100 * share:.1f} %" if share >= 1e-3 else f"{number(100 * share, 2)} %"
-
-
-def in_per_cent(share: float) -> str:
-    """How a share and the rest are to one another: 49 : 51."""
-    first = round(100 * share)
-    return f"{first} : {100 - first}"
 
 
 def subscript(value: int) -> str:

@@ -1,10 +1,14 @@
 """A notebook's cell shows the page at an address that its reader's browser reaches."""
 
 import os
+import signal
+import sys
+import urllib.request
 
 import pytest
 from amci_explorer import Explorer, cell
 
+SERVED = cell._served
 SERVERS = [{"pid": 1, "base_url": "/other/"}, {"pid": 2, "base_url": "/mine/"}]
 
 
@@ -30,3 +34,29 @@ def test_on_a_hub_through_the_hub(monkeypatch):
 def test_without_jupyter_at_this_machines_own_address(monkeypatch):
     monkeypatch.setenv("JPY_PARENT_PID", str(os.getpid()))
     assert cell._jupyter() is None
+
+
+def test_a_server_that_ended_is_started_anew(monkeypatch, tmp_path):
+    monkeypatch.setattr(cell, "_served", SERVED)
+    monkeypatch.setattr(cell, "_jupyter", lambda: None)
+    (tmp_path / "favicon.ico").touch()
+    serve = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "-d", str(tmp_path))
+    monkeypatch.setattr(cell, "serve_command", lambda port, *_: [*serve, str(port)])
+    started = []
+    popen = cell.subprocess.Popen
+    monkeypatch.setattr(
+        cell.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
+    )
+    cell._started.cache_clear()
+    first = Explorer().src
+    assert Explorer().src == first
+    started[0].terminate()
+    assert started[0].wait() == -signal.SIGTERM
+    second = Explorer().src
+    assert second != first
+    urllib.request.urlopen(
+        second.replace("dashboard?", "favicon.ico").replace("localhost", "127.0.0.1")
+    )
+    started[1].terminate()
+    started[1].wait()
+    cell._started.cache_clear()

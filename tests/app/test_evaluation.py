@@ -185,6 +185,7 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
         told = words(card)
         assert set(card.frame(found).get("case", [])) <= {2}
         assert f"without a reference value of μ, left out: {found.left_out}." in told
+        assert f"{found.done - found.left_out} of 3 cases" in told
     assert "AMCI at 1,000 total draws" in told
     missing, _ = problem.cases(1, seed=1)
     with pytest.raises(ValueError, match="no case has a reference value"):

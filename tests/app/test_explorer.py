@@ -168,13 +168,22 @@ def test_what_fails_is_told_as_text(in_a_loop):
             raise RuntimeError("<img src=x onerror=alert(1)>")
 
         callback(fail)()
-        alert = turned.explorer.alerts[0]
+        first, alert = turned.explorer.alerts
+        assert "Unknown tour step" in first.object
         assert alert.visible
         assert alert.severity == "error"
         assert "&lt;img" in alert.object
         assert "<img" not in alert.object
+        # Said once, and not a page full of it.
+        callback(fail)()
+        assert len(turned.explorer.alerts) == 2
+        first.closed = True
+        for i in range(9):
+            turned.explorer.complain(f"trouble {i}")
+        said = [each.object for each in turned.explorer.alerts]
+        assert said == [f"trouble {i}" for i in range(5, 9)]
 
-    in_a_loop(body)
+    in_a_loop(body, {"tour": "nowhere", "runs": "4", "draws": "8"})
 
 
 def test_densities_that_fail_at_the_opening_leave_the_rest_of_the_page(in_a_loop, monkeypatch):

@@ -1,6 +1,7 @@
 """Another f is a part of what was chosen: in links, steps and results, and read strictly."""
 
 import math
+import re
 import subprocess
 import sys
 import time
@@ -181,10 +182,10 @@ def test_the_script_gives_the_figures_of_the_strip(state):
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=300
     )
     shown = Request("summary", state.settings).part(0)[1].rows
-    printed = {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}
+    printed = dict(re.findall(r"^(\S+): mu = ([^,]+),", done.stdout, re.M))
     for row in shown:
         if row.name in printed:
-            assert printed[row.name] == pytest.approx(row.value, rel=1e-3), done.stderr
+            assert float(printed[row.name]) == pytest.approx(row.value, rel=1e-2), done.stderr
     assert "amci" in printed, done.stderr
 
 

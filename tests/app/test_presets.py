@@ -35,6 +35,12 @@ def test_the_presets_of_other_numbers_of_dimensions_say_true_numbers(name, one_i
     rare, common = truths(name).values()
     assert 1 / rare == pytest.approx(one_in, rel=0.02)
     assert common == pytest.approx(small, abs=0.005)
+    preset = PRESETS[name][0]
+    assert preset.learnt.endswith("1,000 draws keep the error below 1 %.")
+    curves = amci.error_curves(
+        name, None, preset.y, preset.theta, draws=[1000], runs=30, estimators=["amci"]
+    )
+    assert curves["amci"].remse + 4 * curves["amci"].remse_error < 0.01**2
 
 
 def test_every_problem_has_presets_and_names_for_its_controls():

@@ -371,6 +371,16 @@ def test_a_request_that_nothing_answers_is_refused_in_a_line(root, method, path,
     assert "Traceback" not in text
 
 
+@pytest.mark.parametrize("odd", ["%00", "a%00.js", "%ff", "%0a", "%ed%a0%80", "%2e%2e%2f", "%"])
+def test_odd_bytes_in_a_path_are_no_error_of_the_server(root, log, odd):
+    own = ("", "static/", "static/js/", "static/extensions/panel/", "docs/", "dashboard", "health")
+    for place in (*own, "dashboard/", "dashboard/ws", "nothing/"):
+        status, text = get(f"{root}/{place}{odd}")
+        assert status == 404 or (status in (400, 403) and "00" not in odd), place
+        assert "Traceback" not in text
+    assert "Traceback" not in log.read_text()
+
+
 @pytest.mark.parametrize(
     "path", ["/dashboard", "/static/js/bokeh.min.js", "/nothing", "/components/"]
 )

@@ -57,8 +57,6 @@ def test_rows_are_the_estimates_of_the_core(problem):
 
 def test_exact_proposals_are_called_exact(problem, oracle):
     found = summary(problem, oracle)
-    assert math.isnan(found.kappa)
-    assert "AMCI has no error" in found.about_kappa
     assert "it is exact" in found.about("E1_plus")
     assert found.rows[0].remark == "exact up to rounding"
 
@@ -75,13 +73,6 @@ def test_draws_above_the_threshold_are_counted(problem, oracle):
     # mu = 0.976: 128 draws, within 4 standard deviations of a binomial.
     assert abs(found.hits - 125) < 7
     assert f"{found.hits} of 128 draws from q₂ lie above θ" in found.about("E2")
-
-
-def test_kappa_compares_the_spreads_of_the_two_terms(problem):
-    found = summary(problem, imperfect(), draws=5000)
-    q1, q2 = (math.sqrt(5000 / e - 1) for e in (found.effective["E1_plus"], found.effective["E2"]))
-    assert found.kappa == pytest.approx(q1 / q2)
-    assert "mostly from E₁" in found.about_kappa
 
 
 def test_an_answer_that_cannot_know_how_wrong_it_is_says_so(problem, oracle):
@@ -134,21 +125,11 @@ def test_strip_diagnostics_and_draw_by_draw_say_the_same_of_the_same_draws(probl
         assert played.estimate[draws - 1] == pytest.approx(found.rows[0].value)
 
 
-def test_kappa_is_not_judged_where_a_few_draws_make_it():
-    # By 192,000 draws each it is 1.8 here; sets of 1,000 say 0.7 to 0.95.
-    cancer = amci.problem("cancer")
-    found = summary(cancer, amci.load_proposals("cancer"), (500.0, 900.0), None)
-    assert not found.judged
-    assert "cannot tell" in found.about_kappa
-
-
 def test_what_the_draws_cannot_tell_is_not_judged(problem):
     # By quadrature, q1 misses 73 % of g, and its relative ESS is 3e-31.
     found = summary(problem, amci.load_proposals("tail-1d", variant="paper"), -4.0, 5.0)
-    assert not found.judged
-    assert "cannot tell" in found.about_kappa
     assert found.effective["E1_plus"] < 1
-    assert "less than one" in found.about("E1_plus")
+    assert "below 1" in found.about("E1_plus")
     # 130 standard errors off, as from draws that miss most of g.
     row = of(found, "snis-qm-stratified")
     assert abs(row.value - found.mu.value) > 100 * row.standard_error

@@ -102,6 +102,8 @@ def test_results_outlive_another_problem(in_a_loop):
         turned.choose("peak")
         assert turned.explorer.tabs.card is card
         assert card.result.object == said
+        assert turned.explorer.results.all["table"] is card.shown
+        assert "table" in json.load(turned.explorer._everything())["results"]
 
     in_a_loop(body)
 

@@ -286,6 +286,22 @@ def test_a_verdict_prints_what_it_says():
         _ = many.text
 
 
+@pytest.mark.parametrize(
+    ("estimator", "checked", "not_checked"), [("amci-cv", 2, 28), ("amci", 1.5, 5.6)]
+)
+def test_a_reliable_verdict_names_what_was_asked_of_its_number(estimator, checked, not_checked):
+    shipped = amci.load_proposals("tail-1d")
+    unchecked = Proposals("tail-1d", "unchecked", shipped.q1_plus, None, shipped.q2)
+    of_check = " after the long check of these proposals"
+    for proposals, needed, why in ((shipped, checked, of_check), (unchecked, not_checked, "")):
+        text = amci.estimate(
+            PROBLEM, proposals, 1.0, 1.0, draws=1000, estimator=estimator
+        ).verdict.text
+        said = re.fullmatch(r"reliable: about (\S+) draws .* error, (\S+) are needed(.*)", text)
+        assert float(said[1]) >= float(said[2])
+        assert (float(said[2]), said[3]) == (needed, why)
+
+
 def test_few_draws_are_never_reliable_however_good_the_card():
     problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
     few, enough = (amci.estimate(problem, proposals, 1.0, 3.0, draws=n) for n in (20, 146))

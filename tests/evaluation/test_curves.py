@@ -210,9 +210,11 @@ def test_runs_without_an_estimate_are_counted_apart():
     # the estimate is 0 / 0. Where the estimate exists it is the share of the draws above theta.
     runs = 4000
     problem = cut_off(2.0)
-    found = amci.error_curves(
+    curves = amci.error_curves(
         problem, IMPERFECT, 1.0, 1.5, draws=[2], runs=runs, estimators=["snis-q1"], truth=0.5
-    )["snis-q1"]
+    )
+    found = curves["snis-q1"]
+    assert f"snis-q1 at 2 draws: {found.failed[0]:,} of 4,000 runs failed" in str(curves)
     none = 0.3538**2
     assert abs(found.failed[0] / runs - none) < 4 * np.sqrt(none * (1 - none) / runs)
     # All draws below theta, or all above: off by mu itself.

@@ -102,12 +102,16 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
     zero = np.where(np.arange(4) < 3, 0.0, truth)
     known = amci.evaluate(PROBLEM, imperfect(), **settings, truth=truth).estimators["amci"]
-    found = amci.evaluate(PROBLEM, imperfect(), **settings, truth=zero).estimators["amci"]
+    with_zeros = amci.evaluate(PROBLEM, imperfect(), **settings, truth=zero)
+    found = with_zeros.estimators["amci"]
     # The one relative error that is left.
     assert found["remse_median"] == found["remse_max"]
     assert found["remse_max"][0] <= known["remse_max"][0]
     assert found["mse_median"][0] > 0
-    assert found["failed"] == [0]
+    assert (found["failed"], found["cases"], known["cases"]) == ([0], [1], [4])
+    assert "amci at 10 draws: median over 1 of 4 cases, 3 have no relative error" in str(
+        with_zeros
+    )
 
 
 @pytest.mark.parametrize(

@@ -174,9 +174,12 @@ def test_a_case_that_failed_is_tried_again(tmp_path, monkeypatch):
     found = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
     assert found.failures == {2: "ArithmeticError: no such case"}
     assert read_sweep(path)[0]["failures"] == {"2": "ArithmeticError: no such case"}
+    done, n = WANTED["cases"] - 1, WANTED["cases"]
+    assert f"median over {done} of {n} cases, 1 failed (quartiles)" in str(found)
     monkeypatch.undo()
     mended = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
     assert mended.failures == {}
+    assert f"median over {n} cases (quartiles)" in str(mended)
     assert read_sweep(path)[0]["failures"] == {}
     assert repr(mended.estimators) == repr(amci.evaluate(PROBLEM, ORACLE, **WANTED).estimators)
 

@@ -100,6 +100,9 @@ def test_exact_proposals_are_good_everywhere():
     found = long_check(PROBLEM, ORACLE, **FEW)
     assert {case["level"] for case in found["cases"]} == {0}
     assert found["text"].startswith("reliable at all 8 held-out cases: at worst ESS 1,000")
+    assert found["text"].endswith("; 8 of 30 checked")
+    whole = in_words(PROBLEM, found | {"cases": [*found["cases"], *found["cases"][:1] * 22]})
+    assert "checked" not in whole
     json.dumps(found, allow_nan=False)
 
 

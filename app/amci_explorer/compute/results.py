@@ -43,17 +43,13 @@ class Results:
         self.all: dict[str, Result] = {}
         self._running: dict[str, Request] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._calls: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, Request] = {}
         self._failed: dict[str, Request] = {}
 
     def of(self, name: str) -> Result | None:
         """The newest result of a card, for any request."""
         return self.all.get(name)
-
-    @property
-    def resting(self) -> bool:
-        """Whether nothing is being computed."""
-        return not self._running
 
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""
@@ -101,8 +97,14 @@ class Results:
             self._tasks.pop(name).cancel()
             self._tell()
 
+    def close(self) -> None:
+        """Cancels everything."""
+        self.forget()
+        for call in self._calls.values():
+            call.cancel()
+
     def forget(self) -> None:
-        """Cancels everything and forgets all results."""
+        """Cancels all requests and forgets all results; calls are answered still."""
         for task in self._tasks.values():
             task.cancel()
         for each in (self.all, self._running, self._tasks, self._refused, self._failed):
@@ -121,10 +123,10 @@ class Results:
                 found = error
             await on_page(self._document, partial(then, found))
 
-        before = self._tasks.get(function.__name__)
+        before = self._calls.get(function.__name__)
         if before is not None:
             before.cancel()
-        self._tasks[function.__name__] = asyncio.get_running_loop().create_task(wait())
+        self._calls[function.__name__] = asyncio.get_running_loop().create_task(wait())
 
     def _start(self, card: Any, asked: Request) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._follow(card, asked))

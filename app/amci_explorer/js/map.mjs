@@ -44,7 +44,7 @@ export function render({model}) {
     const move = to => {
         at = to.map((value, i) => {
             const [low, high] = model.ends[i]
-            return Number(Math.min(Math.max(value, low), high).toFixed(2))
+            return Number(Math.min(Math.max(value, low), high).toFixed(model.digits[i]))
         })
         show()
         moves.move(...model.moves.map((each, i) => [each[0], each[1], at[i]]))
@@ -69,7 +69,8 @@ export function render({model}) {
         const to = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key]
         if (to == null) { return }
         event.preventDefault()
-        move(at.map((value, i) => value + 0.01 * to[i] * (model.ends[i][1] - model.ends[i][0])))
+        const steps = model.ends.map(([low, high], i) => Math.max(0.01 * (high - low), 10 ** -model.digits[i]))
+        move(at.map((value, i) => value + to[i] * steps[i]))
         moves.release()
     })
     model.on("cloud", fill)

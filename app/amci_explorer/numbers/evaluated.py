@@ -53,11 +53,14 @@ class Evaluated:
     left_out: int = 0
 
     @property
+    def counted(self) -> int:
+        """How many cases the figures are over."""
+        return self.wanted * bool(self.estimators) if self.cases is None else len(self.cases)
+
+    @property
     def done(self) -> int:
         """How many cases there are, with those that are left out."""
-        if self.cases is None:
-            return self.left_out or self.wanted
-        return len(self.cases) + self.left_out
+        return self.counted + self.left_out
 
     @classmethod
     def of_card(cls, card: Mapping[str, Any]) -> Evaluated:

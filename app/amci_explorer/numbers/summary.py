@@ -8,12 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 import amci_core as amci
-from amci_core.diagnostics import LEVELS, TermDiagnostics
+from amci_core.diagnostics import LEVELS
 from amci_core.estimation import Estimate
-from amci_core.evaluation.runs import effective_errors, is_determined, least_effective
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
@@ -42,6 +39,8 @@ class Row:
         name: The estimator.
         value: Its estimate of mu.
         standard_error: Of that; NaN where the draws cannot tell.
+        interval_low: Lower end of its 95 % interval; NaN where the draws cannot tell.
+        interval_high: Upper end.
         relative_error: value / mu - 1; infinite where mu is zero, NaN where it is not known.
         draws: Total draws.
         verdict: The verdict on it, one of `LEVELS`.
@@ -52,6 +51,8 @@ class Row:
     name: str
     value: float
     standard_error: float
+    interval_low: float
+    interval_high: float
     relative_error: float
     draws: int
     verdict: str
@@ -73,10 +74,6 @@ class Summary:
         total: Draws of each estimator from its proposals.
         judging: Draws from the defensive density, which AMCI with control variates uses too.
         seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
-        kappa: Relative standard deviation of the estimate of E1 over that of E2, both by AMCI;
-            infinite where q2 is exact or E2 is known, NaN where q1 is exact as well.
-        judged: Whether the draws can tell kappa: they do not miss part of a term, and not a few
-            of them make the spread of its weights.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
         hits: How many of the `total` draws of SNIS q2 reach f; None where that says nothing.
@@ -92,8 +89,6 @@ class Summary:
     total: int
     judging: int
     seen: int
-    kappa: float
-    judged: bool
     effective: dict[str, float]
     hits: int | None
     where: str
@@ -106,15 +101,13 @@ class Summary:
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
         amci, mu, level = self.rows[0], self.mu, self.level
-        spread = f"standard error {amci.doubt}; "
         name = "reference value" if mu.name == "reference" else mu.name
-        known = "" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
+        known = "truth not known" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
         error = f" ± {number(level.error, 1)}" if level.error else ""
         place = next(words for limit, words in PLACES.items() if not level.value >= limit)
         mismatch = ("too few draws", "to estimate it")
         if not math.isnan(level.value):
             mismatch = (f"{number(level.value)}{error} nats", place)
-        kappa = number(self.kappa, 2) if self.judged and math.isfinite(self.kappa) else "–"
         sizes = [
             (
                 f"Effective sample size, {self.proposal(term)}",
@@ -124,27 +117,10 @@ class Summary:
             for term, found in self.effective.items()
         ]
         return [
-            ("Estimate of μ", number(amci.value, 4), spread + (known or "truth not known")),
+            ("Estimate of μ", number(amci.value, 4), f"standard error {amci.doubt}; {known}"),
             ("Mismatch, estimated" if level.error else "Mismatch", *mismatch),
-            ("κ: relative error of E₁ / E₂", kappa, self.about_kappa),
             *sizes,
         ]
-
-    @property
-    def about_kappa(self) -> str:
-        """What kappa says, in words."""
-        first = " and ".join(self.proposal(term) for term in self.effective if term != "E2")
-        if math.isnan(self.kappa):
-            return "All proposals are exact: AMCI has no error."
-        if not self.judged:
-            return "The draws cannot tell which of E₁ and E₂ the error comes from."
-        if math.isinf(self.kappa):
-            return f"E₂ has no error: all of AMCI's error comes from {first}."
-        if self.kappa > 1.25:
-            return f"The error comes mostly from E₁: more draws from {first} would help most."
-        if self.kappa < 0.8:
-            return "The error comes mostly from E₂: more draws from q₂ would help most."
-        return "E₁ and E₂ contribute about equally to the error."
 
     def about(self, term: str) -> str:
         """What the effective sample size of a term says, in words."""
@@ -156,8 +132,7 @@ class Summary:
             return f"No draw from {name} has any weight."
         if effective > self.seen * (1 - ROUNDING):
             return f"All weights of {name} are equal: it is exact."
-        worth = "less than one" if effective < 1 else number(effective)
-        return f"ESS of {self.seen:,} draws from {name}: {worth}."
+        return f"ESS of {self.seen:,} draws from {name}: {effective_size(effective)}."
 
     def proposal(self, term: str) -> str:
         """The proposal of a term, as a symbol; where f takes one sign, without it."""
@@ -206,15 +181,14 @@ def summarize(
     hits = None
     if where != ANYWHERE and "snis-q2" in estimates:
         hits = round(total * float(estimates["snis-q2"].diagnostics["E1_plus"].nonzero_share))
-    spread = _spread(effective["E2"], seen.n) if "E2" in effective else 0.0
-    kappa = _ratio(_spread_of_E1(own, effective, seen.n), spread)
-    terms = [own.diagnostics[term] for term in effective]
     return Summary(
         rows=tuple(
             Row(
                 name=name,
                 value=float(e.value),
                 standard_error=float(e.standard_error),
+                interval_low=float(e.interval()[0]),
+                interval_high=float(e.interval()[1]),
                 relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
                 draws=e.draws,
                 verdict=str(judged.get(name, e).verdict.level),
@@ -226,8 +200,6 @@ def summarize(
         total=total,
         judging=n - total,
         seen=seen.n,
-        kappa=kappa,
-        judged=verdict != LEVELS[-1] and (math.isinf(kappa) or all(map(_determined, terms))),
         effective=effective,
         hits=hits,
         where=where,
@@ -237,33 +209,6 @@ def summarize(
         mu=mu,
         cost=cost(problem, proposals, *problem.check(y, theta), draws=total, mu=mu),
     )
-
-
-def _spread_of_E1(found: Estimate, effective: dict[str, float], draws: int) -> float:
-    """Relative standard deviation of E1_plus - E1_minus, for one draw of each."""
-    signs = {term: sign for term, sign in (("E1_plus", 1), ("E1_minus", -1)) if term in effective}
-    values = {term: sign * float(found.terms[term].value) for term, sign in signs.items()}
-    errors = (value * _spread(effective[term], draws) for term, value in values.items())
-    total = abs(sum(values.values()))
-    return math.hypot(*errors) / total if total else math.inf
-
-
-def _spread(effective: float, draws: int) -> float:
-    """Relative standard deviation of one weight, from n / ESS = 1 + spread^2."""
-    return math.sqrt(max(draws / effective - 1, 0.0)) if effective > 0 else math.inf
-
-
-def _determined(term: TermDiagnostics) -> bool:
-    """Whether the draws determine the spread of a term's weights: few may make all of it."""
-    deviations, least = term.weights * term.draws - 1, least_effective(term.draws)
-    mean = np.square(deviations).mean()
-    return bool(is_determined(mean, effective_errors(deviations), least))
-
-
-def _ratio(first: float, second: float) -> float:
-    if second < ROUNDING**0.5:
-        return math.nan if first < ROUNDING**0.5 else math.inf
-    return first / second
 
 
 def _remark(

@@ -18,6 +18,7 @@ import time
 from ipaddress import ip_network
 from secrets import token_urlsafe
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from bokeh.protocol.exceptions import ProtocolError
@@ -121,7 +122,8 @@ def _refusal(application: BokehTornado, request: HTTPServerRequest) -> dict[str,
     if not check_allowlist(request.host.lower(), sorted(allowed)):
         why = f"This server does not answer to the host name {request.host[:40]!r}."
         return {"status": 403, "why": f"{why} To add one: make serve ORIGIN=name:port"}
-    if any(each in path for each in UNUSED):
+    # No file's name has a NUL; Tornado's files would fail at it.
+    if any(each in path for each in UNUSED) or "\0" in unquote(path):
         return {"status": 404, "why": "Page not found (404)."}
     # Bokeh would take an id or a token from an address or header, which is whoever's made the
     # link: two visitors would share a page.

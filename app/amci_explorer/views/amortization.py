@@ -23,7 +23,7 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.plane import about_map, about_place
 
 TEXT = """
@@ -35,7 +35,7 @@ class MapCard(Card):
     """Where amortization works."""
 
     name = "map"
-    title = "Amortization map"
+    title = CARDS["map"]
     unit = "cases"
     help = HELP["map"]
     drawn = ("y", "theta", "layer", "across", "upwards")

@@ -171,8 +171,7 @@ class Card:
         """Draws everything for a page of that theme."""
         self.dark = dark
         self.theme.paint(dark)
-        if self.shown is not None:
-            self.draw(self.shown.value, complete=self.shown.complete)
+        Card.redraw(self)
 
     def begin(self) -> None:
         """Its request, or the reference case's, is being computed."""

@@ -29,7 +29,7 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, row, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import (
     about_answer,
     about_histogram,
@@ -61,7 +61,7 @@ class DiagnosticsCard(Card):
     """Whether an estimate can be trusted."""
 
     name = "diagnostics"
-    title = "Diagnostics"
+    title = CARDS["diagnostics"]
     unit = ""
     help = HELP["diagnostics"]
     drawn = ("coordinate",)

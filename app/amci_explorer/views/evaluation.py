@@ -23,7 +23,7 @@ from amci_explorer.views.figures import LEGEND, legend
 from amci_explorer.views.inputs import CountField, select
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.evaluation import about_evaluation, about_picture
 
 TEXT = "p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
@@ -35,7 +35,7 @@ class EvaluationCard(Card):
     """Errors over the cases that the proposals were learnt for."""
 
     name = "evaluation"
-    title = "Evaluation"
+    title = CARDS["evaluation"]
     unit = "cases"
     help = HELP["evaluation"]
     drawn = ("y", "theta", "band", "single", "source")

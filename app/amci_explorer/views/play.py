@@ -21,7 +21,7 @@ from amci_explorer.text import doubt, number, terms
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, pane, picture, set_range
 from amci_explorer.views.layout import side_by_side
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 
 STYLE = """
 p { margin: 0; font-size: var(--text); min-height: 4.5em; font-variant-numeric: tabular-nums; }
@@ -51,7 +51,7 @@ class PlayCard(Card):
     """Draws, one by one."""
 
     name = "play"
-    title = "Draw by draw"
+    title = CARDS["play"]
     unit = ""
     help = HELP["play"]
     drawn = ("coordinate",)

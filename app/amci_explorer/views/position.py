@@ -17,6 +17,7 @@ from amci_core.estimators.draws import Array
 from amci_core.models import Problem
 from amci_explorer.js.scripts import MAP
 from amci_explorer.numbers.typical import drawn
+from amci_explorer.problems.presets import digits_of
 from amci_explorer.state.fields import plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views.slider import Movable, same
@@ -47,6 +48,7 @@ class CaseMap(Movable):
 
     cloud: Any = param.String(doc="The dots, as SVG.")
     ends: Any = param.List(default=[], doc="Ends of both axes; empty where there is no plane.")
+    digits: Any = param.List(default=[], doc="Decimals of the case along both axes.")
     labels: Any = param.List(default=[], doc="What the axes are called.")
     caption: Any = param.String(doc="What it shows.")
     at: Any = param.List(default=[], doc="Where the case is.")
@@ -62,6 +64,7 @@ class _Axis:
     variable: str
     coordinates: tuple[int, ...]
     label: str
+    digits: int
 
     @property
     def moves(self) -> list[Any]:
@@ -100,7 +103,7 @@ class PositionView:
         for axis, to in zip(axes, self.panel.at, strict=True):
             if not same(float(axis.of(points[axis.variable])), float(to)):
                 for i in axis.coordinates:
-                    points[axis.variable][i] = float(to)
+                    points[axis.variable][i] = round(float(to), axis.digits)
         moved = {n: p for n, p in points.items() if tuple(p) != getattr(state, n)}
         if moved:
             state.move(**moved)
@@ -115,9 +118,9 @@ def _axes(problem: Problem) -> list[_Axis]:
     axes = []
     for name in default_plane(problem) if len(labels) > 1 else ():
         variable, _, coordinate = name.removesuffix("]").partition("[")
-        every = range(getattr(problem, variable).dim)
-        moved = (int(coordinate),) if coordinate else tuple(every)
-        axes.append(_Axis(variable, moved, labels.get(name, name)))
+        of = getattr(problem, variable)
+        moved = (int(coordinate),) if coordinate else tuple(range(of.dim))
+        axes.append(_Axis(variable, moved, labels.get(name, name), digits_of(of, moved[0])))
     return axes
 
 
@@ -142,6 +145,7 @@ def _map(problem: Problem) -> dict[str, Any]:
     )
     return {
         "ends": ends,
+        "digits": [axis.digits for axis in _axes(problem)],
         "labels": [axis.label for axis in _axes(problem)],
         "moves": [axis.moves for axis in _axes(problem)],
         "caption": f"This case among {DRAWS} drawn from {drawn_from(problem)}",

@@ -13,12 +13,11 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_map
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
-from amci_explorer.text import in_per_cent
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.reuse import about_map, about_reuse, best_splits
 
 TEXT = """
@@ -32,7 +31,7 @@ class ReuseCard(Card):
     """What sharing draws does."""
 
     name = "reuse"
-    title = "Sample reuse"
+    title = CARDS["reuse"]
     help = HELP["reuse"]
     drawn = ("alpha", "beta")
 
@@ -96,7 +95,7 @@ class ReuseCard(Card):
         self.share.marks = [
             {
                 "value": share,
-                "label": f"best for {name}, {in_per_cent(share)}",
+                "label": f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}",
                 "above": name == "AMCI",
             }
             for name, share in shares.items()

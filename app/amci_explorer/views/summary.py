@@ -51,7 +51,7 @@ class SummaryCard(Card):
     def clear(self) -> None:
         # What is to come has its place: nothing below jumps when it does.
         rows = [(name, ["–", "–", "–", ""]) for name in self.store.estimators if name != "bound"]
-        tiles = [("", "–", "")] * (3 + len(self.store.terms))
+        tiles = [("", "–", "")] * (2 + len(self.store.terms))
         self._text.object = self._html(tiles, rows, "One run of every estimator")
 
     def draw(self, found: Summary, *, complete: bool) -> None:

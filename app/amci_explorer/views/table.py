@@ -28,7 +28,7 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.export import frame
 from amci_explorer.views.inputs import Upload
 from amci_explorer.views.layout import HTML, WIDE, row
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import pretty, sentence
 
 EXPECTED = (
@@ -58,7 +58,7 @@ class TableCard(Card):
     """What draws from elsewhere say: estimates, intervals, k-hat, a verdict."""
 
     name = "table"
-    title = "Bring your draws"
+    title = CARDS["table"]
     unit = "draws"
     is_table = True
     help = HELP["table"]
@@ -107,6 +107,8 @@ class TableCard(Card):
         """Keeps what is there: draws from elsewhere are of no problem on the page."""
         if self.shown is None:
             super().open()
+        else:
+            self.results.all[self.name] = self.shown
 
     def progress(self, found: TableResult) -> tuple[int, int]:
         return found.draws, found.draws

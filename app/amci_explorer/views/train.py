@@ -37,7 +37,7 @@ from amci_explorer.views.figures import add_hover, describe, pane, picture
 from amci_explorer.views.inputs import Typed, Upload, flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
-from amci_explorer.words import HELP
+from amci_explorer.words import CARDS, HELP
 
 INTRODUCTION = (
     "Trains proposals for this problem while you watch. They appear in the list of proposals, "
@@ -71,7 +71,7 @@ class TrainCard(Card):
     """The training form, its progress, and what it yields."""
 
     name = "train"
-    title = "Train"
+    title = CARDS["train"]
     unit = ""
     is_table = True
     help = HELP["train"]

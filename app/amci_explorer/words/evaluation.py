@@ -6,6 +6,8 @@ __all__ = ["about_evaluation", "about_picture", "drawn_from"]
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from amci_core.models import Problem
 from amci_explorer.colours import SWEPT
 from amci_explorer.numbers.evaluated import Evaluated
@@ -21,7 +23,7 @@ def drawn_from(problem: Problem) -> str:
 def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str) -> str:
     """What was evaluated, and an estimator at the largest number of draws."""
     words = [
-        f"{variant} proposals, {found.wanted:,} cases drawn from {drawn_from(problem)}, "
+        f"{variant} proposals, {_counted(found)} drawn from {drawn_from(problem)}, "
         f"{found.runs:,} runs each, seed {found.seed}."
     ]
     if found.cases is not None and (found.cases.truth_error > 0).any():
@@ -37,6 +39,11 @@ def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str
         f"{label} at {found.draws[-1]:,} total draws: median relative mean squared error "
         f"{_last(own['remse_median'])}."
     )
+    if (known := own.get("cases", [np.inf])[-1]) < found.counted:
+        words.append(
+            f"{known:,.0f} of the cases have a relative error; in the others μ is 0, or all runs "
+            "failed."
+        )
     if name in found.against_bound:
         surely, undecided = (percent(share[-1]) for share in found.against_bound[name])
         words.append(
@@ -57,9 +64,14 @@ def about_picture(found: Evaluated) -> str:
         if name in SWEPT
     )
     return (
-        "Median over the cases of the relative mean squared error at "
+        f"Median over {_counted(found)} of the relative mean squared error at "
         f"{found.draws[-1]:,} total draws: {told}."
     )
+
+
+def _counted(found: Evaluated) -> str:
+    whole = found.counted == found.wanted
+    return f"{found.counted:,}{'' if whole else f' of {found.wanted:,}'} cases"
 
 
 def _last(values: Sequence[float | None]) -> str:

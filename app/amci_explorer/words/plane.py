@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from amci_core.amortization import AmortizationMap
-from amci_explorer.text import figure, number, percent, terms
+from amci_core.evaluation.cases import of_cases
+from amci_explorer.text import number, percent, terms
 
 BOUND = "the SNIS bound (independent draws, one proposal)"
 
@@ -51,14 +52,12 @@ def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
     variance = found.relative_variance
     j, i = np.unravel_index(int(np.nan_to_num(variance).argmax()), variance.shape)
     first, second = (labels.get(axis.name, axis.name) for axis in (found.x, found.y))
-    middle, top = (figure(float(v)) for v in (np.nanmedian(variance), variance[j, i]))
+    middle, top = (number(float(v), 2) for v in (np.nanmedian(variance), variance[j, i]))
     at = [number(float(v), 3) for v in (found.x.values[i], found.y.values[j])]
-    ahead = (
-        ""
-        if np.isnan(found.bound_ratio).all()
-        else f" AMCI is below {BOUND} in {np.mean(found.bound_ratio > 1):.0%} of the cases."
-    )
+    ratios = found.bound_ratio[~np.isnan(found.bound_ratio)]
+    ahead = f" AMCI is below {BOUND} in {np.mean(ratios > 1):.0%} of these." if len(ratios) else ""
+    known = of_cases(int((~np.isnan(variance)).sum()), found.cases, "with μ = 0")
     return (
-        f"Relative variance per draw over {first} and {second}, {found.cases:,} cases. Its "
+        f"Relative variance per draw over {first} and {second}, {known}. Its "
         f"median is {middle}; it is largest, {top}, at {at[0]} and {at[1]}.{ahead}"
     )

@@ -24,7 +24,7 @@ for name in ("amci", "amci-cv", *two_sided, *default_estimators(problem, proposa
     found = amci.estimate(
         problem, proposals, y, theta, draws=draws, estimator=name, seed={seed}
     )
-    print(f"{{name:18}} {{float(found.value):.4g}} ± {{float(found.standard_error):.2g}}")
+    print(f"{{name}}: {{found}}")
 """
 
 
