@@ -138,7 +138,7 @@ class Errors:
         """The effective number of squared errors, (sum z^2)^2 / sum z^4, (*).
 
         Infinite if many draws carry the estimate and agree but for rounding. If few do, their
-        residuals vanish whatever the error: a single weight that outweighs all others gives
+        residuals vanish with any error: a single weight that outweighs all others gives
         mu = f at its draw.
         """
         error = np.sqrt(self.variance)
