@@ -51,7 +51,7 @@ def test_values_that_make_an_estimate_wrong_are_refused(change, message):
 
     changed = Changed(1)
     with pytest.raises(ValueError, match=f"^{message}"):
-        amci.estimate(changed, ORACLE, 1.0, 2.5, draws=400)
+        amci.estimate(changed, "oracle", 1.0, 2.5, draws=400)
 
 
 @pytest.mark.parametrize("there", [torch.nan, torch.inf])
