@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["app", "main"]
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -86,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Arguments:
         arguments: What follows the command's name; by default what the process was called with.
     """
+    # As Ctrl-C, which a process that a script starts in the background ignores.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(arguments, prog_name="amci", standalone_mode=False)
     except TyperException as error:

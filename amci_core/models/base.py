@@ -15,6 +15,7 @@ __all__ = [
 ]
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -56,6 +57,9 @@ DENSITIES = ("log_prior", "log_likelihood", "f")
 BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegative=False))"
 # torch's global generators belong to the process, not to a thread.
 GLOBAL = RLock()
+# A forked process has none of the threads of its parent's torch, and would wait for them for ever.
+if hasattr(os, "register_at_fork"):  # there is none on Windows
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class Density(Protocol):

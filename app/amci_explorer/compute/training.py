@@ -1,7 +1,7 @@
 r"""Trains proposals for a session by `amci train` in a process of its own, a few at a time.
 
 The process reports on its stdout, a line of JSON each, and saves the best so far in a folder,
-which is loaded as it grows. It ends when it is interrupted; and when its stdin ends, with this
+which is loaded as it grows. It ends when it is terminated; and when its stdin ends, with this
 server.
 """
 
@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -202,8 +201,8 @@ class TrainingSession:
     def _interrupt(self) -> None:
         if self._process is not None:
             with suppress(ProcessLookupError):
-                # Windows has no such signal; what was saved a second ago is kept there.
-                self._process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+                # Where Windows ends it at once, what was saved a second ago is kept.
+                self._process.terminate()
 
     async def _train(self, request: TrainingRequest) -> None:
         self.waiting = True
