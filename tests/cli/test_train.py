@@ -147,7 +147,8 @@ def test_a_folder_of_others_is_refused_before_anything_is_trained(tmp_path, caps
 @pytest.mark.parametrize("problem", ["tail-1d", "no-such"])
 def test_a_program_that_ends_takes_no_folder_with_it(tmp_path, problem):
     (tmp_path / "thesis.tex").write_text("years")
-    command = [*COMMAND[:-1], problem, "--variant", "learnt", "--attached", "--out", str(tmp_path)]
+    options = ["--variant", "learnt", "--attached", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "amci_core", "train", problem, *options]
     subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
     assert (tmp_path / "thesis.tex").read_text() == "years"
 

@@ -189,7 +189,10 @@ class TrainingSession:
         self.stopped = True
         if self.waiting:
             self.close()
-        self._interrupt()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                # Where Windows ends it at once, what was saved a second ago is kept.
+                self._process.terminate()
         self.watch()
 
     def close(self) -> None:
@@ -197,12 +200,6 @@ class TrainingSession:
         if self._task is not None:
             self._task.cancel()
             self._task, self.waiting = None, False
-
-    def _interrupt(self) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                # Where Windows ends it at once, what was saved a second ago is kept.
-                self._process.terminate()
 
     async def _train(self, request: TrainingRequest) -> None:
         self.waiting = True
@@ -226,7 +223,7 @@ class TrainingSession:
             )
             try:
                 if self.stopped:
-                    self._interrupt()
+                    process.terminate()
                 async for line in cast("asyncio.StreamReader", process.stdout):
                     await on_page(
                         self._document, partial(self._take, json.loads(line), request, folder)
