@@ -2,10 +2,11 @@ r"""Checks of plain arguments, and random numbers from a seed."""
 
 from __future__ import annotations
 
-__all__ = ["PURPOSES", "check_count", "check_number", "check_seed", "part_seed", "seed_sequence"]
+__all__ = ["check_count", "check_name", "check_number", "check_seed", "part_seed", "seed_sequence"]
 
+import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
@@ -24,8 +25,31 @@ def check_count(name: str, value: Any, *, low: int, high: int) -> int:
         ValueError: it is not one.
     """
     if not isinstance(value, int | np.integer) or not low <= value <= high:
-        raise ValueError(f"{name}: expected a whole number from {low} to {high:,}, got {value!r}")
+        raise ValueError(
+            f"{name}: expected a whole number from {low} to {high:,}, got {value!r:.60}"
+        )
     return int(value)
+
+
+def check_name(argument: str, value: Any, known: Iterable[str], of: str = "") -> str:
+    """Returns a name among those known, to which `of` adds for what.
+
+    Raises:
+        ValueError: no such name is known; the message has the nearest one.
+
+    Example:
+        >>> check_name("problem", "tail1d", ["tail-1d", "peak"])
+        Traceback (most recent call last):
+        ValueError: problem: expected one of tail-1d, peak, got 'tail1d'. Did you mean tail-1d?
+    """
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        near = difflib.get_close_matches(str(value), names, n=1)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise ValueError(
+            f"{argument}: expected one of {', '.join(names)}{of}, got {value!r:.60}{hint}"
+        )
+    return value
 
 
 def check_number(
@@ -39,9 +63,13 @@ def check_number(
     Raises:
         ValueError: it is not one.
     """
-    if not isinstance(value, Real) or not allowed(float(value)):
-        raise ValueError(f"{name}: expected {expected}, got {value!r}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, Real) else None
+    except OverflowError:  # a whole number beyond all floats
+        number = None
+    if number is None or not allowed(number):
+        raise ValueError(f"{name}: expected {expected}, got {value!r:.60}")
+    return number
 
 
 def check_seed(value: Any) -> int:

@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
+from amci_core._arguments import check_number
 from amci_core.models import Problem, Variable, check_problem
 from amci_core.models.base import BOTH_SIGNS, raised, violations, written
 from amci_core.models.defensive import DefensiveDensity
@@ -142,6 +143,7 @@ def check(problem: Problem | str, *, seconds: float = 2.0) -> Checked:
         tail-1d: no mistake found
     """
     problem = check_problem(problem)
+    check_number("seconds", seconds)
     began = time.perf_counter()
     notes = _Notes(problem, seconds)
     stages = {
@@ -206,7 +208,7 @@ def _source(problem: Problem, error: Exception) -> str:
     codes = {}
     for name in dir(Problem):
         hook = inspect.getattr_static(problem, name)
-        for attribute in ("__func__", "fget", "func"):
+        for attribute in ("__wrapped__", "__func__", "fget", "func"):
             hook = getattr(hook, attribute, hook)
         codes[getattr(hook, "__code__", None)] = name
     frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]

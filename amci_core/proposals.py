@@ -29,6 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from amci_core._arguments import check_name
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE, NAMES
@@ -110,8 +111,7 @@ def load_proposals(
                 f"proposals: none ship with the package for {chosen.name}. Pass those that "
                 f"amci_core.learn trains, their folder, or variant={DEFENSIVE!r}"
             )
-        known = ", ".join((*available, DEFENSIVE))
-        raise ValueError(f"variant: expected one of {known} for {chosen.name}, got {variant!r}")
+        check_name("variant", variant, (*available, DEFENSIVE), f" for {chosen.name}")
     if named == ORACLE:
         optimal: Mapping[str, Any] = chosen.optimal_proposals() or {}
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}

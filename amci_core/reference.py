@@ -142,8 +142,8 @@ def reference_value(
     problem = check_problem(problem)
     y, theta = problem.check(y, theta)
     check_count("draws", draws, low=LEAST_DRAWS, high=100_000_000)
-    expected = "a number from 1e-12 to below 1"
-    check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value < 1)
+    expected = "a number from 1e-12 to 1"
+    check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value <= 1)
     batch = tuple(y.shape[:-1])
     seeds = seed_sequence(seed, "truth").generate_state(math.prod(batch), np.uint64)
     cases = [(y[at], None if theta is None else theta[at]) for at in np.ndindex(batch)]

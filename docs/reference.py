@@ -34,7 +34,8 @@ COMMANDS = """\
 # Command line
 
 `amci COMMAND --help` shows the same. A mistake ends a command with one line and exit code
-2. Ctrl-C keeps what a training or an evaluation has so far. `docs/reference.py` writes this page.
+2. Ctrl-C or SIGTERM keeps what a training or an evaluation has so far. `docs/reference.py` writes
+this page.
 """
 # A heading, and what stands below it: names by where they are imported from.
 GROUPS = {

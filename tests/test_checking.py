@@ -391,6 +391,18 @@ MISTAKES = {
         changed(y=3),
         ("error", "y", "expected an attribute of type .*Variable \\| None, got 3"),
     ),
+    "a wrong prior without a defensive density": (
+        changed(Unseen, log_prior=lambda self, x: x, sample_defensive=Problem.sample_defensive),
+        ("error", "log_prior", "expected a float64 tensor"),
+    ),
+    "a wrong prior on the line": (
+        changed(Tail, log_prior=lambda self, x: 1 / 0),
+        ("error", "log_prior", "raised ZeroDivisionError"),
+    ),
+    "a lambda that raises at some points": (
+        changed(sample_likelihood=lambda self, x, g: x if len(x) < 20_000 else 1 / 0),
+        ("error", "sample_likelihood", "raised ZeroDivisionError"),
+    ),
     "nonnegative is left open": (
         changed(nonnegative=None),
         ("error", "nonnegative", "expected an attribute of type bool, got None"),

@@ -114,6 +114,32 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     assert out == ("interrupted\n" if how == signal.SIGINT else "")
 
 
+FORK = """
+import multiprocessing
+import amci_core as amci
+
+def estimate(queue):
+    queue.put(amci.estimate(problem, y=1.0, theta=3.0, draws=4096).value.item())
+
+problem = amci.problem("tail-1d")
+fork = multiprocessing.get_context("fork")
+queue = fork.SimpleQueue()
+child = fork.Process(target=estimate, args=(queue,), daemon=True)
+child.start()
+child.join(200)
+assert child.exitcode == 0, child
+assert queue.get() == amci.estimate(problem, y=1.0, theta=3.0, draws=4096).value.item()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_estimates_as_its_parent():
+    # The number of threads that torch has by itself: one has nothing to wait for.
+    environment = os.environ | {"OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", FORK], env=environment, check=True, timeout=300)
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [

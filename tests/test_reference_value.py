@@ -278,7 +278,7 @@ def test_a_seed_gives_the_same_value_and_leaves_the_global_generators_alone():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"relative_error": 0.0}, "relative_error: expected a number from 1e-12"),
+        ({"relative_error": 0.0}, "relative_error: expected a number from 1e-12 to 1, got"),
         ({"draws": 10}, "draws: expected a whole number from 1000"),
         ({"theta": 7.0}, "theta: expected"),
     ],

@@ -115,6 +115,8 @@ def test_mistakes_and_values_that_are_not_finite_are_told():
     with pytest.raises(ExpressionError, match="f, column 6: unknown z") as refused:
         amci.with_target(TAIL, "x1 > z")
     assert refused.value.column == 6
+    with pytest.raises(ValueError, match=r"f: expected a text, got function\. amci_core\.model"):
+        amci.with_target(TAIL, lambda x, theta: x > theta)
     with pytest.raises(ValueError, match=r"f: expected finite numbers .* got nan at x = \(-"):
         amci.with_target(TAIL, "log(x1)")
     with pytest.raises(ValueError, match="got proposals for peak"):

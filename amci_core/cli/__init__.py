@@ -7,6 +7,8 @@ from __future__ import annotations
 
 __all__ = ["app", "main"]
 
+import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -86,10 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Arguments:
         arguments: What follows the command's name; by default what the process was called with.
     """
+    # As Ctrl-C, which a process that a script starts in the background ignores.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(arguments, prog_name="amci", standalone_mode=False)
     except TyperException as error:
-        _refuse(error.format_message())
+        _refuse(_as_ours(error))
     except (ValueError, OSError) as error:
         _refuse(_with_option(str(error), sys.argv[1:] if arguments is None else arguments))
     except (KeyboardInterrupt, typer.Abort):
@@ -97,6 +101,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if code == INTERRUPTED:
         typer.echo("amci: interrupted", err=True)
     sys.exit(code or 0)
+
+
+def _as_ours(error: TyperException) -> str:
+    """What typer says of an option, whose numbers pydantic reads, as other messages do."""
+    said = error.format_message()
+    read = re.search(r"'(-\S+)': Input should be ([^,]*)", said)
+    if read is None:
+        return said
+    option, expected = read[1], read[2].replace("valid integer", "whole number")
+    cause: Any = error.__context__
+    return f"{option}: expected {expected}, got {cause.errors()[0]['input']!r}"
 
 
 def _with_option(message: str, arguments: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ def new(
         raise ValueError(f"FILE: {file} exists already. Choose another name") from None
     except OSError as error:
         raise ValueError(f"FILE: {file} cannot be written ({error.strerror})") from None
-    typer.echo(f"{file} has a problem. Change it, then: amci check {file}")
+    typer.echo(f"{file} defines PROBLEM. Change it, then: amci check {file}")
 
 
 def check(

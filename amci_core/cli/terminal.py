@@ -140,10 +140,8 @@ def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:
     try:
         return [kind(entry.strip()) for entry in text.split(",")]
     except ValueError:
-        expected = "whole numbers" if kind is int else "numbers"
-        raise ValueError(
-            f"{name}: expected {expected} separated by commas, got {text!r}"
-        ) from None
+        expected = "whole numbers such as 1000,10000" if kind is int else "numbers such as 1,2.5"
+        raise ValueError(f"{name}: expected {expected}, got {text!r}") from None
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -100,7 +100,7 @@ def train(
         ),
     ] = False,
 ) -> None:
-    """Train the proposals of a problem; Ctrl-C keeps the best so far, --resume goes on.
+    """Train the proposals of a problem; Ctrl-C or SIGTERM keeps the best so far, --resume goes on.
 
     For FILE.py:NAME, another f, or the variant learnt everything is automatic, see
     `amci_core.learn`: the problem is checked, particles show where f lies, and the proposals are

@@ -65,7 +65,8 @@ def estimate(
         theta: Parameter of f, (*, D_theta); y and theta broadcast. None if the problem has none.
         draws: Total number of draws T, those of the defensive density included. A
             mapping such as `{"q1_plus": 64, "q2": 64}` sets it for each proposal that the
-            estimator uses; draws of the defensive density are then added.
+            estimator uses; draws of the defensive density, and those of `q1_complement` if
+            `amci-cv` has them and they are left out, are then added.
         estimator: A name of `amci_core.estimators.ESTIMATORS` or a table of coefficients. The
             default `amci-cv`, AMCI with control variates, uses all draws for every term.
         alpha: With `reuse`, the share of E1 that comes from q1's draws.
@@ -121,7 +122,7 @@ def estimate(
     used, own_only = chosen.used(sampler.present), not diagnose and chosen.own_densities
     share = 0.0 if own_only else defensive
     if isinstance(draws, Mapping):
-        counts = _per_proposal(draws, used, share)
+        counts = _per_proposal(draws, used, share, chosen.complement)
     else:
         check_count("draws", draws, low=1, high=MAX_POINTS)
         counts = chosen.split(draws, used, share)
@@ -164,9 +165,12 @@ def requirements_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Re
     return requirements_near(check, y.numpy(), None if theta is None else theta.numpy())
 
 
-def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -> Counts:
+def _per_proposal(
+    draws: Mapping[str, int], used: Sequence[int], share: float, complement: float | None
+) -> Counts:
     names = [COMPONENTS[j] for j in used]
-    if set(draws) != set(names):
+    added = {COMPONENTS[COMPLEMENT]} if complement else set()
+    if not set(names) - added <= set(draws) <= set(names):
         raise ValueError(
             f"draws: expected a number for each of {', '.join(names)}, the estimator's proposals, "
             f"got {dict(draws)}"
@@ -174,5 +178,7 @@ def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -
     for name, count in draws.items():
         check_count(f"draws of {name}", count, low=1, high=MAX_POINTS)
     counts = np.array([draws.get(name, 0) for name in COMPONENTS])
-    counts[DEFENSIVE] = defensive_draws(round(sum(draws.values()) / (1 - share)), share)
+    if complement and set(draws) < set(names):
+        counts[COMPLEMENT] = max(round(int(counts.sum()) * complement / (1 - complement)), 1)
+    counts[DEFENSIVE] = defensive_draws(round(int(counts.sum()) / (1 - share)), share)
     return counts

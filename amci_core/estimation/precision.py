@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core._arguments import check_count, check_number
+from amci_core._arguments import check_count, check_name, check_number
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import MORE_DRAWS, NO_TRUST, RELIABLE
 from amci_core.estimation.estimate import requirements_of
@@ -149,11 +149,9 @@ def estimate_to(
         ([True, True], [83, 83])
     """
     problem, proposals = resolve_names(problem, proposals)
-    if not isinstance(estimator, str) or estimator not in SCHEMES:
-        raise ValueError(f"estimator: expected one of {', '.join(SCHEMES)}, got {estimator!r}")
-    chosen = resolve(estimator, points=points)
+    chosen = resolve(check_name("estimator", estimator, SCHEMES), points=points)
     expected = f"a number from {LEAST_ERROR:g} to 1"
-    check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v < 1)
+    check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v <= 1)
     y, theta = problem.check(y, theta)
     least = int(_first(chosen, proposals, FIRST_DRAWS, DEFENSIVE_SHARE).sum())
     low = max(least, LEAST_DRAWS) if escalate else least

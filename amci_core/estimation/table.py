@@ -185,7 +185,7 @@ def diagnose(
         if name not in columns and (called_so := next(also, None)) is not None:
             columns[name] = columns[called_so]
     several = {n.removeprefix(SEVERAL): c for n, c in columns.items() if n.startswith(SEVERAL)}
-    if "log_weight" in columns and not {"log_joint", "log_q", *several} & columns.keys():
+    if "log_weight" in columns and not (several or {"log_joint", "log_q"} <= columns.keys()):
         columns["log_joint"] = columns["log_weight"]
         columns["log_q"] = np.zeros(np.shape(columns["log_weight"]))
     if several and "log_q" in columns:
@@ -254,7 +254,8 @@ def _columns_of(table: Any) -> dict[str, Any]:
             columns = _columns_of(column) | columns  # a group: the first of a name counts
         else:
             columns[str(name)] = column
-    if "log_g__" in columns and not (columns["log_p__"][0] or columns["log_g__"][0]):
+    first = [np.ravel(columns.get(name, 1))[:1].any() for name in ("log_p__", "log_g__")]
+    if not any(first):
         # The first row of Stan's variational approximations has their mean, and no densities.
         return {name: column[1:] for name, column in columns.items()}
     return columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["predicted_variance", "relative_variance", "snis_bound", "split_draws"]
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amci_core._arguments import check_number
 from amci_core.estimators import tables
 from amci_core.estimators.draws import PROPOSALS, Array
 from amci_core.estimators.estimators import ControlVariates, Tabled
@@ -37,7 +35,7 @@ def split_draws(
 
     Arguments:
         moments: Pooled moments of one case (y, theta), from a pilot.
-        draws: Total number of draws.
+        draws: Total number of draws, at least one of each proposal.
         estimator: A name of `ESTIMATORS`, or a table; it takes any numbers of draws.
 
     Returns:
@@ -45,8 +43,7 @@ def split_draws(
         takes them; they sum to `draws`.
 
     Raises:
-        ValueError: the moments are of several cases, the estimator takes equal numbers of draws,
-            or there is less than one draw of each.
+        ValueError: the estimator takes equal numbers of draws.
 
     References:
         `docs/concepts.md`, "Error", without sharing; "Estimators are tables" for V*.
@@ -63,23 +60,17 @@ def split_draws(
         chosen = Tabled(tables.amci())
     if not isinstance(chosen, Tabled) or chosen.common:
         raise ValueError(f"estimator: expected amci-cv, amci or a fixed table, got {estimator!r}")
-    if moments.log_mean.ndim > 1:
-        raise ValueError(
-            f"moments: expected a single case, got batch shape {moments.log_mean.shape[:-1]}"
-        )
     table = chosen.table_of([j for j in range(3) if j not in absent(moments)])
     used = np.array(tables.needed(table))
-    expected = f"at least {len(used)}, one draw per proposal"
-    total = check_number("draws", draws, expected, lambda n: len(used) <= n < math.inf)
     spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments)), posinf=0.0)[used]
     spent = spent if spent.sum() > 0 else np.ones(len(used))
     shares = np.maximum(spent / spent.sum(), LEAST_SHARE)
     shares /= shares.sum()
     counts = np.zeros(3, dtype=np.int64)
-    counts[used] = np.maximum(np.floor(shares * total + 1e-9), 1)
+    counts[used] = np.maximum(np.floor(shares * draws + 1e-9), 1)
     # The largest count takes the rest; where one draw is more than a share buys, it gives way.
-    counts[int(counts.argmax())] += max(int(total) - counts.sum(), 0)
-    while counts.sum() > total:
+    counts[int(counts.argmax())] += max(draws - counts.sum(), 0)
+    while counts.sum() > draws:
         counts[int(counts.argmax())] -= 1
     return {PROPOSALS[j]: int(counts[j]) for j in used}
 

@@ -2,12 +2,13 @@ r"""The estimators by name: `ESTIMATORS`."""
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "check_points", "resolve"]
+__all__ = ["ESTIMATORS", "resolve"]
 
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
+from amci_core._arguments import check_name
 from amci_core.estimators import tables
 from amci_core.estimators.draws import POINTS
 from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled, TwoSided
@@ -53,23 +54,12 @@ def resolve(
     found = _named(chosen, alpha, beta)
     if points is None:
         return found
-    if check_points(points) == "sobol" and not found.takes_sobol:
+    if check_name("points", points, POINTS) == "sobol" and not found.takes_sobol:
         raise ValueError(
             "points: sobol needs amci-cv, two-sided or a fixed table such as amci, got estimator "
             f"{chosen!r}. Use points='independent'"
         )
     return found if points == found.points else replace(found, points=points)  # type: ignore
-
-
-def check_points(points: str) -> str:
-    """Returns how proposals draw, one of `POINTS`.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if points not in POINTS:
-        raise ValueError(f"points: expected one of {', '.join(POINTS)}, got {points!r}")
-    return points
 
 
 def _named(
@@ -80,9 +70,7 @@ def _named(
     if not isinstance(chosen, str):
         return Tabled(tables.validate(chosen))
     name, *shares = chosen.split(":")
-    if name not in ESTIMATORS:
-        known = ", ".join(ESTIMATORS)
-        raise ValueError(f"estimator: expected a table or one of {known}, got {chosen!r}")
+    check_name("estimator", name, ESTIMATORS, ", or a table")
     if shares:
         try:
             alpha, beta = map(float, shares)

@@ -201,7 +201,7 @@ class Sweep:
             self.device = CPU
         self.estimators = chosen_estimators(estimators, problem, proposals, points)
         self.drawn = {name: each for name, each in self.estimators.items() if each is not None}
-        if isinstance(cases, tuple):
+        if isinstance(cases, tuple) and len(cases) == 2:
             y, theta = problem.check(*cases)
             if y.ndim == 1:
                 y, theta = y[None], None if theta is None else theta[None]

@@ -29,12 +29,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amci_core._arguments import check_count
+from amci_core._arguments import check_count, check_name
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Estimator, resolve
 from amci_core.estimators.combine import Combined
-from amci_core.estimators.draws import DEFENSIVE, Array
-from amci_core.estimators.registry import check_points
+from amci_core.estimators.draws import DEFENSIVE, POINTS, Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
@@ -351,7 +350,7 @@ def chosen_estimators(
     found = {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
     if points is None:
         return found
-    check_points(points)
+    check_name("points", points, POINTS)
     return {
         name: each and resolve(each, points=points if each.takes_sobol else "independent")
         for name, each in found.items()

@@ -33,6 +33,7 @@ from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from torch.nn.functional import logsigmoid, softplus
 
+from amci_core._arguments import check_name
 from amci_core.models.base import Problem, between
 
 ABOVE, BELOW = type(greater_than(0.0)), type(less_than(0.0))
@@ -362,9 +363,7 @@ def _bijector(
         "soft-half-line": SoftHalfLine,
         "cut-half-line": CutHalfLine,
     }
-    if kind not in half_lines:
-        names = ", ".join([*transforms, "range", "cut", "unit", *half_lines])
-        raise ValueError(f"kind: expected one of {names}, got {kind!r}")
+    check_name("kind", kind, [*transforms, "range", "cut", "unit", *half_lines])
     dim = 0 if problem.theta is None else problem.theta.dim
     return half_lines[kind](centre, scale, half_line(problem, torch.zeros(1, dim))[1], unit)
 

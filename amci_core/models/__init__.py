@@ -18,6 +18,7 @@ __all__ = [
 from collections.abc import Callable
 from functools import cache, partial
 
+from amci_core._arguments import check_name
 from amci_core.models.base import Problem, Variable
 from amci_core.models.cancer import TumourTreatment
 from amci_core.models.defensive import DefensiveDensity
@@ -66,9 +67,7 @@ def problem(name: str) -> Problem:
         >>> problem("tail-1d").title
         'Tail integral, one dimension'
     """
-    if not isinstance(name, str) or name not in _PROBLEMS:
-        raise ValueError(f"problem: expected one of {', '.join(_PROBLEMS)}, got {name!r}")
-    return _built(name)
+    return _built(check_name("problem", name, _PROBLEMS))
 
 
 def check_problem(value: Problem | str) -> Problem:

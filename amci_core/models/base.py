@@ -15,6 +15,8 @@ __all__ = [
 ]
 
 import math
+import os
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -54,8 +56,19 @@ SAMPLERS = (
 DENSITIES = ("log_prior", "log_likelihood", "f")
 # How an f that takes both signs is mended.
 BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegative=False))"
+# What to write in the place of what raises an error with these words.
+INSTEAD = {
+    "Boolean value of Tensor": "x holds many points: write torch.where(x > 0, a, b) for if, & for "
+    "and, | for or, torch.maximum for max",
+    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()",
+    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin",
+    "dtype": "x, y and theta are float64: make your tensors float64 too",
+}
 # torch's global generators belong to the process, not to a thread.
 GLOBAL = RLock()
+# A forked process has none of the threads of its parent's torch, and would wait for them for ever.
+if hasattr(os, "register_at_fork"):  # there is none on Windows
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class Density(Protocol):
@@ -189,8 +202,8 @@ class Variable:
             if not isinstance(value, Tensor):
                 # torch takes no reversed arrays, and warns of read-only ones.
                 value = torch.as_tensor(np.array(value, np.float64, order="C"))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{expected} {value!r}") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{expected} {value!r:.60}") from error
         tensor: Tensor = value.detach().double()
         if tensor.ndim == 0 and self.dim == 1:
             tensor = tensor[None]
@@ -236,6 +249,11 @@ def written(ends: Array) -> str:
     """
     ranges = [f"[{low:g}, {high:g}]" for low, high in ends.T]
     return ranges[0] if len(set(ranges)) == 1 else " x ".join(ranges)
+
+
+def _has(problem: Problem, argument: str, text: str) -> ValueError:
+    """What is raised where something that is needed is not defined."""
+    return ValueError(f"{argument}: {problem.name} has {text}")
 
 
 def _seeded(sampler: Callable[..., Any]) -> Callable[..., Any]:
@@ -377,17 +395,13 @@ class Problem(ABC):
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(y | x) in nats; x and y broadcast: (*, D), result: (*). Zero without y."""
         if self.y is not None:
-            raise ValueError(
-                f"log_likelihood: {self.name} has y, but no log_likelihood. Define it"
-            )
+            raise _has(self, "log_likelihood", "y, but no log_likelihood. Define it")
         return torch.zeros_like(x[..., 0])
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """One draw from p(y | x) for every x: (*, D)."""
         if self.y is not None:
-            raise ValueError(
-                f"sample_likelihood: {self.name} has y, but no sample_likelihood. Define it"
-            )
+            raise _has(self, "sample_likelihood", "y, but no sample_likelihood. Define it")
         return x[..., :0]
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
@@ -519,10 +533,8 @@ class Problem(ABC):
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         """log|mu(y, theta)| in nats and the sign of mu, exact; (*) each."""
-        raise ValueError(
-            f"truth: {self.name} has no known mu. Define _log_truth, or pass reference values as "
-            "truth"
-        )
+        hint = "Define _log_truth, or pass reference values as truth"
+        raise _has(self, "truth", f"no known mu. {hint}")
 
     def _truth_error(self, y: Tensor, theta: Tensor | None) -> Array:
         """Relative standard error of what `_log_truth` returns, (*); zero if it is exact."""
@@ -535,28 +547,24 @@ class Problem(ABC):
     def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
         """log(E1_plus / E2) and, if f takes both signs, log(E1_minus / E2), in nats, (*)."""
         if not self.nonnegative:
-            raise ValueError(
-                f"log_terms: {self.name} has no known E1_plus and E1_minus. Define _log_parts"
-            )
+            raise _has(self, "log_terms", "no known E1_plus and E1_minus. Define _log_parts")
         return (self._log_truth(y, theta)[0],)
 
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         """log E|f(x; theta) - mu| under p(x | y) in nats, for `snis_bound`; result: (*)."""
-        raise ValueError(
-            f"mean_absolute_deviation: {self.name} has no known value. Define "
-            "_log_mean_absolute_deviation, or leave the bound out"
-        )
+        hint = "Define _log_mean_absolute_deviation, or leave the bound out"
+        raise _has(self, "mean_absolute_deviation", f"no known value. {hint}")
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         """KL(g || p(x | y)) in nats with g proportional to |f| p(x | y); result: (*)."""
-        raise ValueError(f"mismatch: {self.name} has no known mismatch. Define _mismatch")
+        raise _has(self, "mismatch", "no known mismatch. Define _mismatch")
 
     def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
         """The point of the mismatch control's path at t in [0, 1]: y (D_y) and theta (D_theta).
 
         The mismatch grows along the path. It may start from the point given.
         """
-        raise ValueError(f"mismatch: {self.name} has no path of growing mismatch. Define _path")
+        raise _has(self, "mismatch", "no path of growing mismatch. Define _path")
 
     # What a user asks for.
 
@@ -635,7 +643,7 @@ class Problem(ABC):
         if log_E2 is None:
             log_E2 = self._log_evidence(y)
         if log_E2 is None:
-            raise ValueError(f"log_terms: {self.name} has no known E2. Define _log_evidence")
+            raise _has(self, "log_terms", "no known E2. Define _log_evidence")
         parts = [part + log_E2 for part in self._log_parts(y, theta)]
         return dict(zip(("E1_plus", "E1_minus"), parts, strict=False)) | {"E2": log_E2}
 
@@ -964,7 +972,8 @@ def violations(
         if isinstance(value, Tensor):
             came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
         kind = "float64" if len(kinds) == 1 else "floating point"
-        text = f"expected a {kind} tensor of shape {shape}, got {came}"
+        hint = ". Write torch's functions, such as torch.exp" * isinstance(value, np.ndarray)
+        text = f"expected a {kind} tensor of shape {shape}, got {came}{hint}"
         found.append(Violation(method, text))
         return False
 
@@ -1013,6 +1022,9 @@ def violations(
         if len(beyond):
             text = f"expected values within f_range, [{low:g}, {high:g}], got {float(beyond[0]):g}"
             found.append(Violation("f", text))
+    # The defensive density may be the prior.
+    if any(each.method == "log_prior" for each in found):
+        return found
     pair = called("sample_defensive", None, None, y, theta, points, generator)
     if pair is not None:
         x, log_q = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair)
@@ -1023,10 +1035,12 @@ def violations(
 
 
 def raised(error: Exception) -> str:
-    """An exception in a short sentence."""
+    """An exception in a short sentence, and what to write instead."""
     # torch appends all values of a tensor.
     text = " ".join(str(error).partition(":\ntensor(")[0].split())
-    return f"raised {type(error).__name__}: {text[:240]}"
+    text = text or f"in {traceback.extract_tb(error.__traceback__)[-1].name}"
+    hint = next((f". {hint}" for words, hint in INSTEAD.items() if words in text), "")
+    return f"raised {type(error).__name__}: {text[:240].rstrip('.')}{hint}"
 
 
 def _validate(problem: Problem) -> None:

@@ -149,7 +149,7 @@ def several(
         (1.5, 2.75, 5.625)
     """
     name = given.pop("name", "model")
-    if not callable(f):
+    if isinstance(f, Sequence):
         return [model(f=each, name=f"{name}-{k}", **given) for k, each in enumerate(f, 1)]
     first = _Coordinate(f, 0)
     made = [model(f=first, name=f"{name}-1", **given)]
@@ -181,22 +181,24 @@ class _Model(Problem):
         self._laws: dict[tuple[str, torch.device], _Law] = {}
         self.name, self.description = given["name"], given["description"]
         generator = torch.Generator().manual_seed(0)
-        prior = self._law("prior", torch.device("cpu"))
-        if any(prior.whole):
-            raise ValueError(
-                f"prior: expected a density over x, got {given['prior']}, whose x is discrete. "
-                "Sum over x instead"
-            )
-        self.x = prior.variable("x", "what is unknown")
-        x = self.sample_prior(DRAWS, generator)
-        _check_own_draws("prior", self.log_prior(x))
-        self.x = _with_typical_range(self.x, x)
+        with _named("prior"):
+            prior = self._law("prior", torch.device("cpu"))
+            if any(prior.whole):
+                raise ValueError(
+                    f"prior: expected a density over x, got {given['prior']}, whose x is "
+                    "discrete. Sum over x instead"
+                )
+            self.x = prior.variable("x", "what is unknown")
+            x = self.sample_prior(DRAWS, generator)
+            _check_own_draws("prior", self.log_prior(x))
+            self.x = _with_typical_range(self.x, x)
         if given["theta"] is not None:
-            law = self._law("theta", torch.device("cpu"))
-            # Samplers look whether there is one.
-            self.theta = law.variable("theta", "the parameters of f")
-            theta: Any = self.sample_theta(DRAWS, generator)
-            self.theta = _with_typical_range(self.theta, theta)
+            with _named("theta"):
+                law = self._law("theta", torch.device("cpu"))
+                # Samplers look whether there is one.
+                self.theta = law.variable("theta", "the parameters of f")
+                theta: Any = self.sample_theta(DRAWS, generator)
+                self.theta = _with_typical_range(self.theta, theta)
         if given["likelihood"] is not None:
             if not callable(given["likelihood"]):
                 raise ValueError(
@@ -205,10 +207,10 @@ class _Model(Problem):
                 )
             with _named("likelihood"):
                 law = _Law("likelihood", given["likelihood"](self._user("prior", x)), x.shape[:-1])
-            self.y = law.variable("y", "what is observed")
-            y = self.sample_likelihood(x, generator)
-            _check_own_draws("likelihood", self.log_likelihood(x, y))
-            self.y = _with_typical_range(self.y, y)
+                self.y = law.variable("y", "what is observed")
+                y = self.sample_likelihood(x, generator)
+                _check_own_draws("likelihood", self.log_likelihood(x, y))
+                self.y = _with_typical_range(self.y, y)
         self._target: Callable[..., Tensor] = given["f"]
         if isinstance(given["f"], str):
             dim = 0 if self.theta is None else self.theta.dim
@@ -229,7 +231,7 @@ class _Model(Problem):
             shapes += " alone; pass theta= if f needs it"
         else:
             shapes += f" and theta of shape {tuple(self._user('theta', theta).shape)}"
-        with _named("f", f". It was called with {shapes}, all points at a time"):
+        with _named("f", f". It was called with {shapes}"):
             value = self._values(x, theta)
         came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         if came not in (TRIED, (TRIED[0], 1)):
@@ -271,9 +273,9 @@ class _Model(Problem):
     def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
         if isinstance(self._target, Expression):
             return self._target(x.double(), None if theta is None else theta.double())
-        if theta is None:
-            return self._target(self._user("prior", x))
-        return self._target(self._user("prior", x), self._user("theta", theta))
+        given = [] if theta is None else [self._user("theta", theta)]
+        # Values of NumPy are taken, too.
+        return torch.as_tensor(self._target(self._user("prior", x), *given), device=x.device)
 
     def log_prior(self, x: Tensor) -> Tensor:
         return self._law("prior", x.device).log_prob(x.double()).to(x.dtype)
@@ -345,8 +347,8 @@ class _Law:
         self.name, self.parts = name, list[Distribution]()
         for part in parts or [parts]:
             if not isinstance(part, Distribution):
-                kind = "a torch.distributions object, or a list of them"
-                raise ValueError(f"{name}: expected {kind}, got {part!r:.60}")
+                kind = "a distribution of torch, such as Uniform(0.0, 4.0), or a list of them"
+                raise ValueError(f"{name}: expected {kind}, got {given!r:.60}")
             extra = len(part.batch_shape) - len(batch)
             axes = extra + len(part.event_shape)
             if part.batch_shape[: len(batch)] != batch or not 0 <= axes <= 1:
@@ -556,8 +558,6 @@ def _named(argument: str, hint: str = "") -> Iterator[None]:
     except Exception as error:
         if str(error).startswith(f"{argument}: "):
             raise
-        if "dtype" in str(error):
-            hint = ". x, y and theta are float64: make your tensors float64 too"
         raise ValueError(f"{argument}: {raised(error)}{hint}") from error
 
 

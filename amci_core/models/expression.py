@@ -121,6 +121,9 @@ class Expression:
     theta_dim: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            came = type(self.text).__name__
+            raise ValueError(f"f: expected a text, got {came}. amci_core.model takes functions")
         width = self._trial.shape[-1]
         if width > 1:
             raise self._error(

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amci_core._arguments import check_count, check_number, check_seed
+from amci_core._arguments import check_count, check_name, check_number, check_seed
 from amci_core.checking import check
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
@@ -181,18 +181,17 @@ def stream_learning(
             allowed=lambda m: 0 < m <= MAX_MINUTES,
         )
     check_seed(seed)
-    if q2 is not None and q2.q2 is None:
-        raise ValueError(
-            f"q2: expected proposals with a q2, got proposals for {q2.problem} without one"
-        )
+    if q2 is not None and getattr(q2, "q2", None) is None:
+        raise ValueError(f"q2: expected proposals with a q2, got {q2!r:.60}")
     if q2 is not None and (
         other := unlike(problem, q2.problem, q2.fingerprint, "log_prior", "log_likelihood")
     ):
         raise ValueError(f"q2: expected one for p(x, y) of {problem.name}, got one for {other}")
     choices = choices or Choices()
-    if choices.family is not None and choices.family not in form_names(problem):
-        known = ", ".join(form_names(problem))
-        raise ValueError(f"family: expected one of {known}, got {choices.family!r}")
+    if not isinstance(choices, Choices):
+        raise ValueError(f"choices: expected Choices(family=...), got {choices!r:.60}")
+    if choices.family is not None:
+        check_name("family", choices.family, form_names(problem))
     plan = {**problem.fingerprint, "seed": seed, "steps": steps, "choices": asdict(choices)}
     place = None if folder is None else check_path("folder", folder)
     checkpoint = Checkpoint(place, plan, resume=resume)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from amci_core._arguments import check_name
 from amci_core.flows import Trainable
 from amci_core.flows.density import TransformedDensity
 from amci_core.training.targets import SOURCES, Sample, Target
@@ -100,9 +101,7 @@ class PaperObjective(Objective):
         source: str = "importance",
     ) -> None:
         super().__init__(target, generator)
-        if source not in SOURCES:
-            raise ValueError(f"source: expected one of {', '.join(SOURCES)}, got {source!r}")
-        self.source = source
+        self.source = check_name("source", source, SOURCES)
         self.size, self.validation_size, self.batch = size, validation_size, batch
         self.epochs, self.missteps = epochs, missteps
         self._refresh()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from amci_core._arguments import check_number, check_seed, seed_sequence
+from amci_core._arguments import check_name, check_number, check_seed, seed_sequence
 from amci_core.devices import device_named
 from amci_core.evaluation import evaluate
 from amci_core.flows.proposals import NAMES
@@ -111,13 +111,10 @@ def recipe(problem: str, variant: str) -> Recipe:
         >>> recipe("tail-1d", "paper").terms["q1_plus"].objective
         'paper'
     """
-    if variant not in variants(problem):
-        known = ", ".join(variants(problem))
-        raise ValueError(
-            f"variant: expected one of {known}, got {variant!r}"
-            if known
-            else f"variant: {problem} has no recipes, got {variant!r}. Use amci_core.learn"
-        )
+    known = variants(problem)
+    if not known:
+        raise ValueError(f"variant: {problem} has no recipes, got {variant!r}. Use learn")
+    check_name("variant", variant, known)
     return read_recipe(pretrained_root() / problem / variant)
 
 

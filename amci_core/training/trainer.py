@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from amci_core import io
+from amci_core._arguments import check_name
 from amci_core.checking import bad_value
 from amci_core.devices import CPU
 from amci_core.estimators import COMPONENTS
@@ -483,8 +484,7 @@ def usable(proposal: Trainable) -> Trainable:
 
 
 def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:
-    if name not in known:
-        raise ValueError(f"{what}: expected one of {', '.join(known)}, got {name!r}")
+    check_name(what, name, known)
     try:
         return known[name](*given, **arguments)
     except (TypeError, RuntimeError) as error:

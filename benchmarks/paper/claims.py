@@ -514,7 +514,7 @@ def render(folder: Path) -> str:
         rows = [claim.row(data) for claim in CLAIMS if claim.figure == name]
         if rows:
             head = [
-                "| the paper says | measured | paper | spline | so it |",
+                "| the paper says | measured | paper | spline | verdict |",
                 "|---|---|---|---|---|",
             ]
             sections.append("\n".join([*head, *rows, ""]))

@@ -176,6 +176,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
             "--variant: expected one of spline, paper, oracle, defensive for tail-1d, got 'best'",
         ),
         ("estimate tail-9d --y 1 --theta 1", "problem: expected one of .* got 'tail-9d'"),
+        ("estimate tail1d --y 1 --theta 1", "got 'tail1d'. Did you mean tail-1d?"),
         (f"{ESTIMATE} --y one --theta 1", "--y: expected .* got 'one'"),
         (
             f"{ESTIMATE} --y 1 --theta 1 --draws 9 --relative-error 0.1",
@@ -187,13 +188,19 @@ def test_evaluate_defaults_to_the_five_estimators(run):
             f"{ESTIMATE} --y 1 --theta 1 --relative-error 0.1 --max-draws 900 --escalate",
             "--max-draws: expected a whole number from 1000",
         ),
-        (f"{ESTIMATE} --y 1 --theta 1 --draws many", "--draws"),
+        (f"{ESTIMATE} --y 1 --theta 1 --draws 1e3", "--draws: expected a whole number, got '1e3'"),
+        (f"{ESTIMATE} --y 1 --theta 1 --alpha x", "--alpha: expected a valid number, got 'x'"),
+        ("train tail-1d --out x --threads 0", "--threads: expected greater .* 1, got '0'"),
+        (f"{ESTIMATE} --y 1e400 --theta 1", "--y: expected .* got inf"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
             "--variant: .* holds 'paper', got 'spline'",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --format xml", "--format"),
-        (f"{EVALUATE} --draws 10,x", "--draws: expected whole numbers .* got '10,x'"),
+        (
+            f"{EVALUATE} --draws 10,x",
+            "--draws: expected whole numbers such as 1000,10000, got '10,x'",
+        ),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(run, words, named):

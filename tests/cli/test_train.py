@@ -15,7 +15,7 @@ from amci_core.cli import app, main
 from amci_core.training import recipes
 from amci_core.training.quality import HeldOut
 
-COMMAND = [sys.executable, "-m", "amci_core", "train", "tail-1d"]
+MAIN = "import sys, amci_core.cli; amci_core.cli.main(sys.argv[1:])"
 OPTIONS = ["train", "tail-1d", "--minutes", "0.0167", "--seed", str(2**63 - 1), "--out"]
 
 FEW = {"cases": 16, "draws": 32}
@@ -58,16 +58,24 @@ def test_it_trains_evaluates_and_says_where(unbroken):
     assert load_proposals("tail-1d", folder=folder).card["evaluation"]["cases"] == 10
 
 
+# Ctrl-C is ignored by what a script starts in the background.
 @pytest.mark.slow
-def test_ctrl_c_keeps_the_best_so_far(tmp_path):
+@pytest.mark.parametrize(
+    ("how", "of_ctrl_c"),
+    [(signal.SIGINT, "default_int_handler"), (signal.SIGTERM, "SIG_IGN")],
+    ids=["ctrl-c", "terminate"],
+)
+def test_a_stop_keeps_the_best_so_far(tmp_path, how, of_ctrl_c):
     out = tmp_path / "out"
-    arguments = [*COMMAND, "--minutes", "0.333", "--out", str(out)]
+    script = f"import signal; signal.signal(signal.SIGINT, signal.{of_ctrl_c}); {MAIN}"
+    options = ["train", "tail-1d", "--minutes", "0.333", "--out", str(out)]
+    arguments = [sys.executable, "-c", script, *options]
     running = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
     snapshots = out / "snapshots"  # the first is of step 0, the second of a few steps later
     deadline = time.monotonic() + 300
     while len([*snapshots.glob("*.safetensors")]) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(how)
     _, stderr = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "interrupted; the best so far is in" in stderr.replace("\n", " ")
@@ -139,7 +147,8 @@ def test_a_folder_of_others_is_refused_before_anything_is_trained(tmp_path, caps
 @pytest.mark.parametrize("problem", ["tail-1d", "no-such"])
 def test_a_program_that_ends_takes_no_folder_with_it(tmp_path, problem):
     (tmp_path / "thesis.tex").write_text("years")
-    command = [*COMMAND[:-1], problem, "--variant", "learnt", "--attached", "--out", str(tmp_path)]
+    options = ["--variant", "learnt", "--attached", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "amci_core", "train", problem, *options]
     subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
     assert (tmp_path / "thesis.tex").read_text() == "years"
 

@@ -345,6 +345,8 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"y": 9.0}, r"y: expected .* within \[-8, 8\], got 9"),
         ({"y": float("nan")}, r"y: expected .* got nan"),
         ({"y": [0.0, 1.0]}, r"y: expected 1 number, got 2"),
+        ({"y": 10**400}, r"y: expected .* within \[-8, 8\], got 10000"),
+        ({"shift": 10**400}, r"shift: expected a finite number or pilot, got 10000"),
         ({"theta": -1.0}, r"theta: expected .* within \[0, 5\], got -1"),
         ({"draws": 0}, r"draws: expected a whole number from 1 to 20,000,000, got 0"),
         ({"draws": 64.0}, r"draws: expected a whole number .* got 64.0"),
@@ -356,7 +358,10 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"defensive": "half"}, r"defensive: expected a number from 0 to below 1, got 'half'"),
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
         ({"seed": None}, r"seed: expected a whole number .* got None"),
-        ({"estimator": "bound"}, r"estimator: expected a table or one of amci-cv, .* got 'bound'"),
+        (
+            {"estimator": "bound"},
+            r"estimator: expected one of amci-cv, .* or a table, got 'bound'",
+        ),
         (
             {"proposals": imperfect("tail-5d")},
             r"proposals: expected proposals for tail-1d, got .*5d",
@@ -367,3 +372,13 @@ def test_bad_arguments_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
+
+
+def test_draws_set_for_each_proposal_may_leave_the_complement_to_its_share():
+    case = {"problem": "tail-1d", "y": 1.0, "theta": 3.0}
+    found, same = (
+        amci.estimate(**case, draws={"q1_plus": 64, "q2": 64} | others)
+        for others in ({}, {"q1_complement": 18})
+    )
+    # 18 are an eighth of the proposals' 146, and 21 an eighth of all.
+    assert (found.value, found.draws) == (same.value, 64 + 64 + 18 + 21)

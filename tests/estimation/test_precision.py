@@ -155,6 +155,7 @@ def test_common_random_numbers_help_where_errors_go_together():
     ("changed", "message"),
     [
         ({"relative_error": 0}, r"relative_error: expected a number from 1e-15 to 1, got 0"),
+        ({"relative_error": 1.01}, r"relative_error: expected .* to 1, got 1.01"),
         ({"max_draws": 10}, r"max_draws: expected a whole number from 293 "),
         ({"estimator": "snis-q2"}, r"estimator: expected one of amci-cv, amci, got"),
         ({"estimator": np.eye(3)}, r"estimator: expected one of amci-cv, amci, got"),

@@ -203,6 +203,13 @@ def test_arrays_of_chains_and_groups_of_variables():
         match=r"log_q: the table has no such column\. Rename one to log_q, log_weight, log_g",
     ):
         amci.diagnose({"lp__": [0.0, 1.0], "f": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="log_joint: the table has no such column"):
+        amci.diagnose({"log_g__": [0.0, 1.0], "f": [0.0, 1.0]})
+    # The weights are all that a single component needs.
+    weights = table["log_joint"] - table["log_q"]
+    for beside in ({}, {"lp": table["log_joint"]}, {"log_q": table["log_q"]}):
+        found = amci.diagnose({"log_weight": weights, "f": table["f"]} | beside)
+        assert found.value == pytest.approx(expected.value, rel=1e-12)
     with pytest.raises(ValueError, match="table: expected a mapping of columns"):
         amci.diagnose(3.0)
 

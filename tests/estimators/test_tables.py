@@ -102,7 +102,7 @@ def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
         (np.full((3, 3), np.nan), r"table: expected finite coefficients .* got \[\[nan"),
         (np.ones((3, 3)), r"table: expected columns that sum to one .* got sums \[3.0"),
         (np.diag([1, 0.5, 1]), r"table: expected columns .* got sums \[1.0, 0.5, 1.0\]"),
-        ("snis-q3", r"estimator: expected a table or one of amci-cv, .* got 'snis-q3'"),
+        ("snis-q3", r"estimator: expected one of amci-cv, .* or a table, got 'snis-q3'"),
         ("reuse:nan:0", r"alpha: expected a finite number, got nan"),
     ],
 )

@@ -118,6 +118,7 @@ def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     ("changed", "message"),
     [
         ({"cases": 0}, r"cases: expected a whole number from 1 .* got 0"),
+        ({"cases": (1.0, 2.0, 3.0)}, r"cases: expected a whole number from 1 .* got \(1\.0"),
         ({"draws": [1]}, r"draws: expected at least 2 draws"),
     ],
 )

@@ -58,7 +58,14 @@ def tail(y, theta):
     return stats.norm.sf(theta, 0.8 * y, math.sqrt(0.2))
 
 
-@pytest.mark.parametrize("f", [lambda x, theta: x > theta, "x > theta"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, theta: x > theta,
+        "x > theta",
+        lambda x, theta: np.greater(x.numpy(), theta.numpy()),
+    ],
+)
 def test_a_model_in_five_lines_knows_what_follows(f):
     problem = exceeds(f=f)
     assert (problem.x.dim, problem.y.dim, problem.theta.dim) == (1, 1, 1)
@@ -367,6 +374,12 @@ def test_where_f_lies_can_be_said():
     assert (x > 50).all()
 
 
+class Unknown(Normal):
+    @property
+    def support(self):
+        raise NotImplementedError
+
+
 class Broken(Normal):
     def log_prob(self, value):
         return super().log_prob(value) * math.nan
@@ -380,16 +393,21 @@ class Broken(Normal):
         ({"prior": Poisson(3.0)}, r"prior: expected a density over x, got Poisson\(.*discrete"),
         ({"prior": [Normal(0.0, 1.0), Bernoulli(0.5)]}, "prior: .* discrete. Sum over x"),
         ({"prior": Dirichlet(torch.ones(3))}, "prior: .* simplex use all coordinates but the"),
-        ({"prior": []}, r"prior: expected a torch\.distributions object.*, got \[\]$"),
-        ({"prior": 3.0}, r"prior: expected a torch\.distributions object.*, got 3\.0$"),
+        ({"prior": []}, r"prior: expected a distribution of torch.*, got \[\]$"),
+        ({"prior": stats.norm()}, r"prior: expected a distribution of torch.*, got <scipy"),
+        ({"prior": Unknown(0.0, 1.0)}, "prior: raised NotImplementedError: in support"),
+        (
+            {"theta": (0.0, 4.0)},
+            r"theta: .* such as Uniform\(0\.0, 4\.0\), .* got \(0\.0, 4\.0\)$",
+        ),
         ({"prior": Normal(torch.zeros(2, 2), 1.0)}, r"prior: .*batch shape \(2, 2\)"),
-        ({"theta": "x"}, "theta: expected a torch.distributions object"),
+        ({"theta": "x"}, "theta: expected a distribution of torch"),
         (
             {"likelihood": lambda x: Dirichlet(x.exp()[..., None] + torch.ones(3).double())},
             "likelihood: .* simplex use all coordinates but the last",
         ),
         ({"likelihood": Normal(0.0, 1.0)}, "likelihood: expected a function of x .*, got Normal"),
-        ({"likelihood": lambda x: x}, "likelihood: expected a torch.distributions object"),
+        ({"likelihood": lambda x: x}, "likelihood: expected a distribution of torch"),
         (
             {"likelihood": lambda x: Normal(0.0, 1.0)},
             r"likelihood: expected batch shape \(10000,\)",
@@ -408,7 +426,14 @@ class Broken(Normal):
             {"f": lambda x, theta: x.sum()},
             r"f: .* shape \(7, 3\) at x of shape \(7, 3\),.*got \(\)",
         ),
-        ({"f": lambda x, theta: 1.0}, "f: expected a tensor .*, got float"),
+        ({"f": lambda x, theta: 1.0}, r"f: expected a tensor .*, got \(\)"),
+        ({"f": lambda x, theta: 1.0 if x > theta else 0.0}, r"f: .* write torch\.where\(x > 0"),
+        ({"f": lambda x, theta: max(x, theta)}, r"f: .* torch\.maximum for max"),
+        (
+            {"f": lambda x, theta: math.exp(x)},
+            r"f: .* write torch\.exp for math\.exp, no float\(\)",
+        ),
+        ({"likelihood": lambda x: Normal(np.sin(x.numpy()), 1.0)}, r"likelihood: .* torch\.sin"),
         ({"f": "x > y"}, "f, column 5: f does not depend on y"),
         ({"f": lambda x, theta: 1 / (x * 0)}, "f: expected finite numbers at draws of the prior"),
         (

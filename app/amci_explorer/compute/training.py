@@ -1,7 +1,7 @@
 r"""Trains proposals for a session by `amci train` in a process of its own, a few at a time.
 
 The process reports on its stdout, a line of JSON each, and saves the best so far in a folder,
-which is loaded as it grows. It ends when it is interrupted; and when its stdin ends, with this
+which is loaded as it grows. It ends when it is terminated; and when its stdin ends, with this
 server.
 """
 
@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -190,7 +189,10 @@ class TrainingSession:
         self.stopped = True
         if self.waiting:
             self.close()
-        self._interrupt()
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                # Where Windows ends it at once, what was saved a second ago is kept.
+                self._process.terminate()
         self.watch()
 
     def close(self) -> None:
@@ -198,12 +200,6 @@ class TrainingSession:
         if self._task is not None:
             self._task.cancel()
             self._task, self.waiting = None, False
-
-    def _interrupt(self) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                # Windows has no such signal; what was saved a second ago is kept there.
-                self._process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
 
     async def _train(self, request: TrainingRequest) -> None:
         self.waiting = True
@@ -227,7 +223,7 @@ class TrainingSession:
             )
             try:
                 if self.stopped:
-                    self._interrupt()
+                    process.terminate()
                 async for line in cast("asyncio.StreamReader", process.stdout):
                     await on_page(
                         self._document, partial(self._take, json.loads(line), request, folder)
