@@ -63,6 +63,7 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
     try:
         table = pq.read_table(path, partitioning=None)
         noted = json.loads((table.schema.metadata or {})[KEY])
+        noted["settings"] = dict(noted["settings"])
         known = table.select(schema().names).cast(schema())
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
