@@ -78,7 +78,7 @@ def estimate(
             back. A c below f everywhere leaves no negative part.
         points: `independent` draws, the default, or `sobol`: each proposal transports scrambled
             Sobol points, for `amci-cv`, `amci` and other tables of fixed coefficients. They come
-            in 4 to 7 independent sets of 2^k points, whose sums give the standard error, so that
+            in 16 to 31 independent sets of 2^k points, whose sums give the standard error, so that
             somewhat less than `draws` can be drawn. What transports none draws independent points:
             some proposals from elsewhere, and the defensive density where the problem defines no
             `prior_from_uniform` or `defensive_from_uniform`.

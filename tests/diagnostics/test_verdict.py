@@ -246,6 +246,22 @@ def test_exact_proposals_are_reliable_everywhere():
     assert (found.determined_by == np.inf).all()
 
 
+@pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
+@pytest.mark.parametrize("points", ["independent", "sobol"])
+def test_what_is_reliable_with_poor_proposals_is_right(estimator, points):
+    y, theta = PROBLEM.cases(4000, seed=11)
+    found = amci.estimate(
+        PROBLEM, PAPER, y, theta, draws=256, estimator=estimator, points=points, seed=1
+    )
+    truth, reliable = PROBLEM.truth(y, theta), found.verdict.codes == 0
+    low, high = found.interval()
+    covered = ((low <= truth) & (truth <= high))[reliable]
+    off = (np.abs(found.value - truth) > 3 * found.standard_error)[reliable]
+    assert off.mean() < 0.02 + 3 * np.sqrt(0.02 * 0.98 / len(off))
+    assert covered.mean() > 0.92 - 3 * np.sqrt(0.92 * 0.08 / len(off))
+    assert reliable.mean() > 0.05
+
+
 @pytest.mark.parametrize("narrow", [0.5, 0.3])
 def test_the_reference_makes_up_for_a_narrow_proposal(narrow):
     def too_narrow(y, theta):

@@ -151,7 +151,7 @@ def test_the_check_sets_what_verdicts_ask_near_its_cases():
     e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 4, theta, draws=500)
     # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
     assert e.requirements.needed.tolist() == [2, 28, 28, 28]
-    assert e.requirements.defensive.tolist() == [0, 10, 10, 3]
+    assert e.requirements.defensive.tolist() == [0, 70, 70, 3]
     # Without the bad case, and with cases enough, it answers whether the draws could know.
     for good, defensive in (
         (10 * cases[:2], [0, 0]),
