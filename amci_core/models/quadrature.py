@@ -6,24 +6,26 @@ __all__ = ["Quadrature", "gauss_legendre"]
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, partial
+from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.integrate import tanhsinh
 from torch import Tensor
-from torch.nn.functional import max_pool1d
+from torch.nn.functional import max_pool1d, pad
 
 # The search for modes: distances from the centre, and from the ends and kinks, in units of the
 # scale; then nodes within the brackets of the highest, a number of times. Brackets reach some
 # nodes further: the one nearest to a mode is no peak if its neighbour is nearer to a higher mode.
 FAR = torch.sinh(torch.linspace(-14, 14, 561, dtype=torch.float64))
 NEAR = 2.0 ** torch.arange(-44, 21, dtype=torch.float64)
+NEAREST = 2.0 ** torch.arange(-990, -40, 8, dtype=torch.float64)
 MODES, ZOOMS, FURTHER = 8, 16, 4
 # A prime number of steps: points that occurred again would be peaks on slopes.
 ZOOM = torch.linspace(0, 1, 258, dtype=torch.float64)[1:-1]
-# Nats below the highest mode at which another adds nothing.
+# Nats below the largest mode at which another adds nothing.
 NOTHING = 100.0
 # Kinks that are looked for, and how: each step gains eight binary digits.
 CROSSINGS, CROSSING_STEPS, CROSSING_NODES = 3, 6, 257
@@ -37,20 +39,15 @@ LEVEL, RELATIVE, ABSOLUTE = 4, 1e-12, 1e-15
 # where the integrand is smooth, and 5 times at most at a kink.
 HALF, CELLS, NARROWINGS, SPLITS, SMOOTH, SLIGHT = 3.3, 256, 9, 4, 8.0, 1e-10
 
+# The least distance of floats; multiples of it at which the power of an integrand that is infinite
+# at an end is read, and the least such power.
+TINY, FINE, SLOPE = 1e-300, 1024.0, 0.01
+
 # n nodes within [-1, 1] and their weights, (n,) each; not to be changed.
 gauss_legendre = cache(np.polynomial.legendre.leggauss)
 
 # The log envelope in nats and the factor at points x (K, n) of the integrals rows (K,).
 Integrand = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | float]]
-
-
-class Integrals(NamedTuple):
-    """K integrals: log units, values, errors, and the sizes of their parts outside the bounds."""
-
-    log_unit: Tensor
-    value: Tensor
-    error: Tensor
-    outside: Tensor
 
 
 class Quadrature:
@@ -83,7 +80,8 @@ class Quadrature:
         """Increasing points within the range, dense at its ends and kinks, (K, n)."""
         nodes = [(self.centre + self.scale * FAR).expand(len(self.low), -1)]
         ends = [end for end in (self.low, self.high, *self.kinks) if end.isfinite().all()]
-        nodes += [end + side * self.scale * NEAR for end in ends for side in (-1, 1)]
+        for end, side in product(ends, (-1, 1)):
+            nodes += [end + side * self.scale * NEAR, end + side * (4 * _step(end) + NEAREST)]
         return torch.cat(nodes, -1).clamp(self.low, self.high).sort(-1).values
 
     def add_crossings(self, x: Tensor, sign: Callable[[Tensor], Tensor]) -> None:
@@ -111,16 +109,19 @@ class Quadrature:
         where the envelope has fallen by a nat, on either side, and none is within another.
         """
         x = self.nodes()
-        again = torch.nn.functional.pad(x.diff() == 0, (1, 0))
-        x = x.where(~again, x[..., -1:]).sort(-1).values
         value = integrand(x, self.rows)[0]
-        for _ in range(ZOOMS):
+        for zoom in range(ZOOMS + 1):
+            # Points that occur again, here as the last one, would be peaks on slopes.
+            again = pad(x.diff() == 0, (1, 0))
+            value = value.where(~again, value[..., -1:])
+            x, order = x.where(~again, x[..., -1:]).sort(-1)
+            value = value.gather(-1, order)
             at, left, right = _peaks(value)
             further = FURTHER * (left < right)
             start = x.gather(-1, (left - further).clamp(min=0))
             end = x.gather(-1, (right + further).clamp(max=x.shape[-1] - 1))
             wide = 2 * (x.gather(-1, right) - x.gather(-1, left)) >= end - start
-            if (wide & (right - left >= 2 * further)).all():
+            if zoom == ZOOMS or (wide & (right - left >= 2 * further)).all():
                 break
             new = torch.lerp(start[..., None], end[..., None], ZOOM).flatten(-2)
             value = torch.cat([value, integrand(new, self.rows)[0]], -1)
@@ -128,22 +129,37 @@ class Quadrature:
             value = value.gather(-1, order)
         modes, best = x.gather(-1, at), value.gather(-1, at)
         extent = (x.gather(-1, right) - modes).maximum(modes - x.gather(-1, left))
-        high = (best > best[..., :1] - NOTHING) & (left < right)
-        modes, extent = (part.where(high, part[..., :1]) for part in (modes, extent))
+        # By their masses: a density that is infinite at an edge may be as high as floats are near.
+        log_mass = best + extent.log()
+        high = log_mass > log_mass.amax(-1, keepdim=True) - NOTHING
         # A density that is infinite at an edge extends to no distance.
-        return modes, extent.maximum(self.scale * NEAR[0]), best
+        extent = extent.maximum(self.scale * NEAR[0])
+        best = log_mass - extent.log()
+        modes, extent = (part.where(high, part[..., :1]) for part in (modes, extent))
+        return self._settled(modes), extent, best
+
+    def _settled(self, x: Tensor) -> Tensor:
+        """Points (K, n), those that floats hardly tell from an end or a kink moved there."""
+        for edge in (self.low, self.high, *self.kinks):
+            x = edge.where((x - edge).abs() < FINE * _step(edge), x)
+        return x
 
     def integrate(
         self, integrand: Integrand, bounds: tuple[float, float], breaks: Tensor
-    ) -> Integrals:
-        """The integrals, split at the bounds and breaks (n,) as well."""
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The integrals, split at the bounds and breaks (n,) as well.
+
+        Returns:
+            Log units, values, errors, and the sizes of the parts outside the bounds, (K,) each.
+        """
         modes, extents, best = self._modes(integrand)
-        log_unit = best[:, 0].where(best[:, 0] > -torch.inf, 0.0)
+        log_unit = best.amax(-1)
+        log_unit = log_unit.where(log_unit > -torch.inf, 0.0)
         # Modes of the prior that lie apart are in pieces of their own.
         ordered = modes.sort(-1).values
         halfway = (ordered[:, 1:] + ordered[:, :-1]) / 2
         fixed = torch.cat([breaks, breaks.new_tensor(bounds)]).expand(len(self.low), -1)
-        inside = [self.low, self.high, modes, halfway, *self.kinks, fixed]
+        inside = [self.low, self.high, modes, halfway, *self.kinks, self._settled(fixed)]
         edges = torch.cat([e.clamp(self.low, self.high) for e in inside], -1).sort(-1).values
         wide = edges.diff() > 0
         rows, left, right = (
@@ -151,47 +167,61 @@ class Quadrature:
             *(part[wide] for part in (edges[:, :-1], edges[:, 1:])),
         )
 
-        def value(u: np.ndarray, row: np.ndarray, start: np.ndarray, unit: np.ndarray) -> Any:
-            # Nodes u (m, n) of pieces (m, 1), or one node each, (m,).
-            rows = torch.from_numpy(row.astype(np.int64).reshape(-1))
+        def weighted(x: Tensor, log_weight: Tensor, rows: Tensor) -> Tensor:
             # Rounding puts the outermost nodes beyond the range.
-            x = torch.from_numpy(start + unit * u).view(len(rows), -1)
             x = x.clamp(self.low[rows], self.high[rows])
             log_value, factor = integrand(x, rows)
-            found = (log_value - log_unit[rows, None]).exp() * factor
-            return found.where(log_value > -torch.inf, 0.0).numpy().reshape(u.shape)
+            found = (log_value - log_unit[rows, None] + log_weight).exp() * factor
+            return found.where(log_value > -torch.inf, 0.0)
+
+        def value(v: np.ndarray, *args: np.ndarray) -> Any:
+            # Nodes v (m, n) of pieces (m, 1), or one node each, (m,).
+            row, *rest = (torch.from_numpy(part.reshape(-1, 1)) for part in args)
+            mode, unit, first, s, near = rest
+            u = (first + torch.from_numpy(v).view(len(row), -1)) ** (1 / (1 - s))
+            x = mode + unit * u.maximum(near)
+            log_weight = s * ((x - mode) / unit).where(s > 0, 1.0).log() - (-s).log1p()
+            return weighted(x, log_weight, row[:, 0].long()).numpy().reshape(v.shape)
 
         def along(rows: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, ...]:
-            # Each piece is measured from the mode that is nearest: length, row, start and unit.
+            """Length, row, mode, unit, start, power and least distance of pieces, (m,) each.
+
+            A piece is measured from the mode that is nearest, in units u of its extent. If the
+            integrand grows like u^-s there, it is smooth in u^(1 - s).
+            """
             nearest = ((left + right)[:, None] / 2 - modes[rows]).abs().argmin(-1)
             mode, extent = modes[rows, nearest], extents[rows, nearest]
-            before = right <= mode
-            start, unit = right.where(before, left), extent.where(~before, -extent)
-            return (right - left) / extent, rows, start, unit
+            unit = extent.where(left >= mode, -extent)
+            ends = torch.stack([left, right]).sub(mode).abs() / extent
+            s, near, lost = _power(partial(weighted, rows=rows), mode, unit.sign())
+            first, last = ends.amin(0) ** (1 - s), ends.amax(0) ** (1 - s)
+            lost = lost.where(first == 0, 0.0)
+            return last - first, rows, mode, unit, first, s, near / extent, lost
 
         def sampled(t: Tensor, length: Tensor, *args: Tensor) -> Tensor:
-            # The integrand times du / dt, with u = e / (1 + e / L) and e = exp(pi / 2 sinh t).
+            # The integrand times dv / dt, with v = e / (1 + e / L) and e = exp(pi / 2 sinh t).
             e = (math.pi / 2 * t.sinh()).exp()
-            u = e / (1 + e / length)
-            found = value(u.numpy(), *(part.numpy() for part in args))
-            return torch.from_numpy(found) * u / (1 + e / length) * t.cosh()
+            v = e / (1 + e / length)
+            found = value(v.numpy(), *(part.numpy() for part in args))
+            return torch.from_numpy(found) * v / (1 + e / length) * t.cosh()
 
         def total(part: Tensor) -> Tensor:
             return torch.zeros_like(log_unit).index_add(0, rows, part)
 
         cells = (torch.arange(CELLS, dtype=torch.float64) + 0.5) / CELLS
         # All pieces are searched, then those that were split.
-        searched, height = torch.arange(len(rows)), None
+        searched = torch.arange(len(rows))
         for _ in range(SPLITS):
-            pieces = [part[:, None] for part in along(*(p[searched] for p in (rows, left, right)))]
+            measured = along(*(part[searched] for part in (rows, left, right)))
+            pieces = [part[:, None] for part in measured[:-1]]
             low, width = torch.full_like(pieces[0], -HALF), 2 * HALF
             v = sampled(low + width * cells, *pieces)
-            if height is None:
-                height = total(v.abs().amax(-1))
+            if len(searched) == len(rows):
+                height = total(v.abs().amax(-1)).clamp(min=1e-300)
+                log_unit, v = log_unit + height.log(), v / height[rows, None]
             fine, coarse = (_fourth(v, step).abs() for step in (1, 2))
             fine, around = fine[:, 2:-2], max_pool1d(coarse[None], 7, 1, 3)[0]
-            slight = fine <= SLIGHT * height[rows[searched], None]
-            fine = fine.masked_fill(slight | (around > SMOOTH * fine), 0.0)
+            fine = fine.masked_fill((fine <= SLIGHT) | (around > SMOOTH * fine), 0.0)
             kinked = fine.amax(-1) > 0
             if not kinked.any():
                 break
@@ -202,18 +232,46 @@ class Quadrature:
                 change = _fourth(sampled(low + width * cells, *pieces), 1).abs()
                 low = low + width * change.argmax(-1, keepdim=True) / CELLS
             e = (math.pi / 2 * (low + width * 2.5 / CELLS).sinh()).exp()
-            length, _, start, unit = pieces
-            kink = (start + unit * e / (1 + e / length))[:, 0].clamp(left[split], right[split])
+            length, _, mode, unit, first, s, _ = pieces
+            kink = mode + unit * (first + e / (1 + e / length)) ** (1 / (1 - s))
+            kink = kink[:, 0].clamp(left[split], right[split])
             searched = torch.cat([split, len(rows) + torch.arange(len(split))])
             rows, left = torch.cat([rows, rows[split]]), torch.cat([left, kink])
             right = torch.cat([right.index_put((split,), kink), right[split]])
-        span, *args = (part.numpy() for part in along(rows, left, right))
+        span, *args, lost = (part.numpy() for part in along(rows, left, right))
         found = tanhsinh(
             value, 0.0, span, args=tuple(args), minlevel=LEVEL, rtol=RELATIVE, atol=ABSOLUTE
         )
-        share, error = (torch.from_numpy(p * abs(args[-1])) for p in (found.integral, found.error))
+        share, error = (torch.from_numpy(p * abs(args[2])) for p in (found.integral, found.error))
+        error += torch.from_numpy(lost)
         away = (right <= bounds[0]) | (left >= bounds[1])
-        return Integrals(log_unit, total(share), total(error), total(share.abs() * away))
+        return log_unit, total(share), total(error), total(share.abs() * away)
+
+
+def _step(x: Tensor) -> Tensor:
+    """The distance of floats at x (*)."""
+    return (torch.nextafter(x, torch.zeros_like(x)) - x).abs().clamp(min=TINY)
+
+
+def _power(
+    weighted: Callable[[Tensor, Tensor], Tensor], mode: Tensor, side: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How integrands grow towards modes (m,) from one side, where floats lie far apart.
+
+    Returns:
+        The power s of one that grows like u^-s, else 0; the distance below which it is
+        continued; and the error of that part, (m,) each.
+    """
+    distances = _step(mode)[:, None] * mode.new_tensor([4, FINE, 2 * FINE, 4 * FINE])
+    mass = weighted(mode[:, None] + side[:, None] * distances, distances.log()).abs()
+    ratios = (mass[:, :-1] / mass[:, 1:]).log2() + mass.new_tensor([math.log2(FINE / 4), 1, 1])
+    rise, slope, further = ratios.nan_to_num(0.0, 0.0, 0.0).unbind(-1)
+    # A power law has one slope down to the last float, a narrow peak has not.
+    apart = (slope - further).abs()
+    power = (slope > SLOPE) & (apart < 1e-3) & ((rise - math.log2(FINE / 4) * slope).abs() < 1)
+    s, near = slope.clamp(0.0, 1 - 1e-6), distances[:, 1].where(power, distances[:, 0])
+    error = (mass[:, 1] * apart / (1 - s).square()).where(power, mass[:, 0] / (1 - s))
+    return s.where(power, 0.0), near, error.masked_fill(power & (slope > s), torch.inf)
 
 
 def _fourth(v: Tensor, step: int) -> Tensor:
