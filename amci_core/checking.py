@@ -36,6 +36,7 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from amci_core._arguments import check_number
+from amci_core.diagnostics.pareto import pareto_k
 from amci_core.models import Problem, Variable, check_problem
 from amci_core.models.base import BOTH_SIGNS, raised, violations, written
 from amci_core.models.defensive import DefensiveDensity
@@ -162,7 +163,11 @@ def check(problem: Problem | str, *, seconds: float = 2.0) -> Checked:
             try:
                 stage(problem, notes)
             except Exception as error:
-                notes.error(_source(problem, error), raised(error))
+                if isinstance(error, ValueError) and str(error).startswith("truth: "):
+                    # The quadrature refuses what it cannot resolve, of a right problem as well.
+                    notes.warning("truth", str(error).removeprefix("truth: "))
+                else:
+                    notes.error(_source(problem, error), raised(error))
     ordered = sorted(notes.findings, key=lambda each: each.level)
     name = getattr(problem, "name", type(problem).__name__)
     spent = time.perf_counter() - began
@@ -598,8 +603,10 @@ def _check_mean(
 ) -> None:
     """Notes an answer (C,) that the mean of values with weights w, (C, n) each, contradicts."""
     mean = (w * values).nansum(-1, keepdim=True)
-    error = (w * (values - mean)).square().nansum(-1).sqrt()
-    mean = mean[:, 0]
+    summands = (w * (values - mean)).nan_to_num(0.0)
+    error, mean = summands.square().sum(-1).sqrt(), mean[:, 0]
+    # Only a finite variance gives a standard error.
+    judged = judged & ~torch.from_numpy(pareto_k(summands.abs().numpy()) >= 0.5)
     # Relative accuracy of the comparison: of a value, and of the constant of a bound.
     accuracy = 0.01 if "deviation" in method else 1e-4
     apart = (torch.as_tensor(answer) - mean).abs()
@@ -612,7 +619,7 @@ def _check_mean(
             f"{values.shape[-1]:,} draws estimate {float(mean[i]):.5g} ± {float(error[i]):.2g}",
         )
     elif not judged.any():
-        notes.not_judged.append(f"{method}: the ESS is too small")
+        notes.not_judged.append(f"{method}: the draws' weights vary too much")
 
 
 def bad_value(

@@ -15,7 +15,10 @@ by draws of s: where it is denser than a q whose weights are large, and beside a
 do not resolve densities that are infinite there, but the quotient h / s does not change. The
 standard error is the spread of the shifts, and the mass where one mixture is a hundred times
 denser than the other, over the rest: if each of two independent pilots finds a part of the mass
-with probability p, both miss a quarter of that or less.
+with probability p, both miss a quarter of that or less. What lies beyond the last floats at an
+edge is continued from the two shells before it, and a heavy tail of weights from its largest one:
+both are part of the error. In many dimensions draws of the start do where their weights vary
+little.
 
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
@@ -44,6 +47,7 @@ from torch.distributions import StudentT, biject_to
 from torch.nn.functional import one_hot
 
 from amci_core._arguments import check_count, check_number, seed_sequence
+from amci_core.diagnostics.pareto import pareto_tail
 from amci_core.models import Problem, check_problem
 from amci_core.models.base import Array
 from amci_core.models.defensive import TERMS, DefensiveDensity
@@ -59,6 +63,8 @@ SETTLED, GAIN = 2, 1.2
 SHIFTS = 12
 # Draws of the start for each of the mixtures', and the factor from which a weight is large.
 FROM_START, LARGE = 0.25, math.log(100.0)
+# In more dimensions draws of the start do where their weights vary little; nats of a shell.
+FEW, SHELL = 10, 16.0
 # Points that densities are evaluated at together.
 CHUNK = 8192
 # Degrees of freedom of fitted components, and of the broad one, whose scale is in units of the
@@ -282,14 +288,17 @@ class _Term:
         lost = (log_f == torch.inf) & (log_joint < -1000)
         return (log_f + log_joint).masked_fill(lost, -torch.inf)
 
-    def unresolved(self, t: Tensor) -> Tensor:
-        """Whether the floats next to x at t (n, D) lie far apart in t: beside an edge, (n)."""
+    def depth(self, t: Tensor) -> Tensor:
+        """How far t (n, D) lies beyond what floats beside an edge resolve, in nats, (n).
+
+        Above zero the floats next to x lie far apart in t.
+        """
         x, log_det = self._points(t)
         if self._single or log_det.ndim < t.ndim:
-            return torch.zeros(len(t), dtype=torch.bool)
+            return torch.full_like(t[:, 0], -torch.inf)
         step = torch.nextafter(x, torch.full_like(x, torch.inf)) - x
-        unresolved: Tensor = log_det < (10 * step).log()
-        return unresolved.any(-1)
+        step = step.clamp(min=torch.finfo(x.dtype).tiny)
+        return ((10 * step).log() - log_det).amax(-1)
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """n draws t (n, D) of the start, and the two logarithms there, (n) each.
@@ -314,6 +323,8 @@ class _Term:
 def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     """The logarithm of a term; -inf if the integrand is zero wherever the pilots look."""
     seeds = np.random.SeedSequence(term.seed).generate_state(3)
+    if term.dim > FEW and (direct := _from_start(term, relative_error, draws, int(seeds[2]))):
+        return direct
     sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST, LATER)]
     pilots = [_pilot(term, sizes, share, int(seeds[k])) for k, share in enumerate(STARTS)]
     log_unit = max(log_value for _, log_value in pilots)
@@ -328,29 +339,32 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
 
     def weights(
         t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Log weights of points t of the components `own`, or of the start, (n); where the start
-        counts instead; and where one pilot alone looks."""
+        counts instead; where one pilot alone looks; and their depths at an edge in nats."""
         each = [q.each(t) for q in mixtures]
         both = torch.stack([e.logsumexp(0) - math.log(len(e)) for e in each])
         log_q = both.logsumexp(0) - math.log(2)
         rare = _quotient(log_h, log_q) > log_unit + LARGE
         rare &= log_s + math.log(FROM_START) > log_q
-        rare |= term.unresolved(t)
+        depth = term.depth(t)
+        rare |= depth > 0
         alone = (both[0] - both[1]).abs() > LARGE
         if own is None:
-            return _quotient(log_h, log_s), rare, alone
+            return _quotient(log_h, log_s), rare, alone, depth
         # The power heuristic: the square of a density over those of all.
         components = torch.cat(each)
         log_power = (2 * components).logsumexp(0) - components.gather(0, own[None])[0]
-        return _quotient(log_h, log_power), rare, alone
+        return _quotient(log_h, log_power), rare, alone, depth
 
     def weighted(*parts: Tensor) -> tuple[Tensor, ...]:
         chunks = zip(*(part.split(CHUNK) for part in parts), strict=True)
         return tuple(map(torch.cat, zip(*(weights(*chunk) for chunk in chunks), strict=True)))
 
-    # Sums for each shift: of both halves, of the start's draws, and where one pilot alone looks.
-    sums = torch.full((3, SHIFTS), -torch.inf, dtype=torch.float64)
+    # Sums for each shift: of both halves, of the start's draws, where one pilot alone looks, of
+    # two shells beside edges, and of the start's draws beyond them. The largest weights.
+    sums = torch.full((6, SHIFTS), -torch.inf, dtype=torch.float64)
+    largest_w = [sums.new_zeros(0), sums.new_zeros(0)]
     m, from_start, precise = 0, 0, 0
     while True:
         for k, (q, shift) in enumerate(zip(mixtures, shifts, strict=True)):
@@ -358,25 +372,39 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
             own = torch.arange(t.shape[1])[:, None] + k * len(mixtures[0].centres)
             own = own.expand(t.shape[:-1]).flatten()
             t = t.flatten(0, -2)
-            log_w, rare, alone = weighted(t, *term.log_densities(t), own)
+            log_w, rare, alone, depth = weighted(t, *term.log_densities(t), own)
+            for i in (0, 1):
+                shell = (depth <= -SHELL * i) & (depth > -SHELL * (i + 1))
+                _add(sums[3 + i], log_w.where(shell, -torch.inf))
             log_w = log_w.masked_fill(rare, -torch.inf)
+            largest_w[0] = _largest(largest_w[0], log_w)
             _add(sums[0], log_w)
             _add(sums[2], log_w.masked_fill(~alone, -torch.inf))
             new = max(int(FROM_START * len(t) / 2 / SHIFTS), 1)
-            log_w, rare, _ = weighted(*term.draw(new * SHIFTS, generator))
-            _add(sums[1], log_w.where(rare, -torch.inf))
+            log_w, rare, _, depth = weighted(*term.draw(new * SHIFTS, generator))
+            log_w = log_w.where(rare, -torch.inf)
+            _add(sums[1], log_w)
+            _add(sums[5], log_w.where(depth > 0, -torch.inf))
+            largest_w[1] = _largest(largest_w[1], log_w)
             from_start += new
-        count = torch.tensor([2.0**m, from_start, 2.0**m], dtype=torch.float64).log()
+        count = sums.new_tensor([2.0**m, from_start, *[2.0**m] * 3, from_start]).log()
         log_means = sums - count[:, None]
         largest = float(log_means.max())
         error = math.inf
         if largest > -math.inf:
-            values, start, alone = (log_means - largest).exp()
+            values, start, alone, last, other, beyond = (log_means - largest).exp()
             values = values + start
             value, only = float(values.mean()), float(alone.mean())
             error = float(values.std()) / math.sqrt(SHIFTS) / value
             # Capture and recapture: what one pilot alone has found bounds what both have missed.
             error += only / max(value - only, 1e-300)
+            # Beyond the last shell that floats resolve its mass goes on falling as it did.
+            fall = float(last.mean() / other.mean().clamp(min=1e-300))
+            fall = 0.9999 if fall > 0.95 else fall
+            missed = float(last.mean()) * fall / (1 - fall) - float(beyond.mean())
+            error = math.hypot(error, missed / value)
+            tail = torch.cat([w - c for w, c in zip(largest_w, count, strict=False)]) - largest
+            error += _beyond(tail - math.log(SHIFTS * value))
             log_value = largest + math.log(value)
             # Log densities of hundreds of nats are right to so much of themselves.
             error += 1e-13 * max(1.0, abs(log_value))
@@ -389,10 +417,45 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     # Above this the value says nothing.
     if not error < 10:
         raise ValueError(
-            f"{term.name}: two independent pilots of {draws:,} draws share no part of its mass. "
-            "Raise draws, or define sample_defensive near it"
+            f"{term.name}: {draws:,} draws do not resolve its mass, if it is finite: it grows at "
+            "an edge or a point, or two pilots share no part of it. Raise draws, or define "
+            "sample_defensive near it"
         )
     return _LogEstimate(log_value, error, term.evaluations)
+
+
+def _from_start(term: _Term, relative_error: float, draws: int, seed: int) -> _LogEstimate | None:
+    """The logarithm of a term by draws of its start, if these are good enough; else None."""
+    generator = torch.Generator().manual_seed(seed)
+    log_w = torch.zeros(0, dtype=torch.float64)
+    while True:
+        x, log_s = term.start.draw(min(CHUNK, draws), generator)
+        inside = term._inside(x)
+        new = torch.full_like(log_s, -torch.inf)
+        new[inside] = term._log_integrand(x[inside]) - log_s[inside]
+        term.evaluations += len(x)
+        log_w = torch.cat([log_w, new])
+        log_sum = float(log_w.logsumexp(0))
+        share = (log_w - log_sum).exp() if log_sum > -math.inf else log_w.exp()
+        if not share.square().sum() * len(share) < 1 / RETAINED:
+            return None
+        error = float(share.std()) * math.sqrt(len(share)) + _beyond(share.log())
+        if error <= relative_error or term.evaluations + CHUNK > draws:
+            return _LogEstimate(log_sum - math.log(len(log_w)), error, term.evaluations)
+
+
+def _largest(log_w: Tensor, more: Tensor) -> Tensor:
+    """The largest ones of log weights."""
+    both = torch.cat([log_w, more])
+    return both.topk(min(len(both), PARTICLES)).values
+
+
+def _beyond(log_shares: Tensor) -> float:
+    """The share of a mean that lies beyond its largest summands, (n,), if their tail is heavy."""
+    tail = pareto_tail(log_shares.topk(min(len(log_shares), PARTICLES)).values.numpy())
+    if not tail.k > 0.5:
+        return 0.0
+    return math.exp(float(log_shares.max())) / (1 - min(tail.k + 2 * tail.error, 0.99))
 
 
 def _quotient(log_h: Tensor, log_q: Tensor) -> Tensor:

@@ -234,6 +234,29 @@ def test_weights_of_a_tail_that_falls_like_a_power_judge_themselves():
     assert dishonest(problem, 3.0, seeds=6, draws=60_000) == 0
 
 
+SINGULAR = {
+    "(1 - x)**-0.9": 10.0,
+    "(1 - x)**-0.7": 10 / 3,
+    "abs(x - 0.3)**-0.9": 10 * (0.3**0.1 + 0.7**0.1),
+    "1 / x": math.inf,
+}
+
+
+@pytest.mark.parametrize("f", SINGULAR)
+def test_what_floats_or_draws_cannot_resolve_is_in_the_error(f):
+    # 9.6805 +- 8e-5 where 10 is right, and 709.396 +- 5e-4 where the mean is infinite.
+    ends = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    problem = amci.model(prior=torch.distributions.Uniform(*ends), f=f)
+    assert dishonest(problem, SINGULAR[f], seeds=2, draws=200_000) == 0
+
+
+def test_many_dimensions_need_no_more_draws_than_draws_of_the_prior():
+    found = amci.reference_value(Standard(50, lambda x: (x.mean(-1) > 0).double()), draws=20_000)
+    assert abs(found.value - 0.5) < 4 * found.standard_error
+    # Its square is that of 20,000 draws, 1.25e-5; it was 19 times as large.
+    assert found.standard_error**2 < 1.5 * 0.25 / 20_000
+
+
 def test_errors_are_relative_to_mu_where_their_squares_underflow():
     problem, at = amci.problem("tail-5d"), ([-12.0] * 5, [2.0] * 5)
     found = amci.reference_value(problem, *at, draws=20_000)

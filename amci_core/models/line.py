@@ -25,7 +25,7 @@ NOTHING = -1000.0
 # Beyond this any f may overflow.
 FARTHEST = 1e30
 # Relative error beyond which an integral is refused, and its share that may lie outside `bounds`.
-LARGEST_ERROR, OUTSIDE = 1e-4, 1e-8
+LARGEST_ERROR, OUTSIDE = 1e-5, 1e-8
 
 # What is integrated, under p(x, y): 1, f_plus, f_minus, |f - mu|, and |f| log(|f| / E|f|).
 E2, E1_PLUS, E1_MINUS = "E2", "E1_plus", "E1_minus"
@@ -42,15 +42,16 @@ class LineProblem(Problem):
     double exponential quadrature over the range of x, split at that bound, at the integrand's
     eight highest modes, at the first three places where f changes its sign or jumps from zero, and
     at kinks and jumps elsewhere, of which a piece between these may have a few: to ten digits or
-    so where f is smooth between them.
+    so where f is smooth between them. Mass beside an infinite end, where floats do not tell points
+    apart, counts as an error.
 
     Attributes:
         bounds: Ends of an interval outside which no posterior and no f p(x, y) has mass, or the
             whole line. It is checked: mass that lies outside is refused.
 
     Raises:
-        ValueError: an integral does not converge, or more than 1e-8 of a term lies outside
-            `bounds`; by the methods that need the integral.
+        ValueError: an integral is not known to a relative error of 1e-5, or more than 1e-8 of a
+            term lies outside `bounds`; by the methods that need the integral.
 
     Warning:
         Modes are looked for on a grid around the prior, and the range is split at 17 quantiles of
@@ -302,9 +303,9 @@ class LineProblem(Problem):
             name = terms[term[i]]
             raise ValueError(
                 f"truth: the quadrature of {name} has a relative error of {relative[i]:.1g} at "
-                f"{case(i % count)}. "
-                + ("Define" if name == E2 else "Declare in support_plus where f > 0, or define")
-                + " _log_truth"
+                f"{case(i % count)}: "
+                + ("" if name == E2 else "declare in support_plus where f > 0, ")
+                + "use amci.reference_value, or define _log_truth"
             )
         share = outside / total
         if (share > OUTSIDE).any() and terms[0] not in (DIVERGENCE, DEVIATION):

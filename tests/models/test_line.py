@@ -444,6 +444,40 @@ def test_a_prior_with_heavy_tails_and_f_on_an_interval():
     assert Window().truth(theta=theta) == pytest.approx(exact, rel=1e-6)
 
 
+def prior_of(kind, *parameters):
+    return kind(*(torch.tensor(p, dtype=torch.float64) for p in parameters))
+
+
+Beta, Uniform = torch.distributions.Beta, torch.distributions.Uniform
+
+
+@pytest.mark.parametrize(
+    ("prior", "f", "expected"),
+    [
+        (prior_of(Beta, 0.5, 0.5), "x > 0.9", stats.beta.sf(0.9, 0.5, 0.5)),
+        (prior_of(Beta, 0.2, 2.0), "x < 0.1", stats.beta.cdf(0.1, 0.2, 2.0)),
+        (prior_of(Uniform, 0.0, 1.0), "x**-0.9", 10.0),
+        (prior_of(Uniform, 0.0, 1.0), "(1 - x)**-0.4", 1 / 0.6),
+    ],
+)
+def test_integrands_that_are_infinite_at_an_end_are_right(prior, f, expected):
+    assert amci.model(prior=prior, f=f).truth() == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("prior", "f"),
+    [
+        # Half of the mass of Beta(0.02, 0.02) beside 1 lies beyond the last float.
+        *[(prior_of(Beta, a, a), "x > 0.9") for a in (0.2, 0.1, 0.02)],
+        (prior_of(Uniform, 0.0, 1.0), "(1 - x)**-0.9"),
+        *[(prior_of(Uniform, 0.0, 1.0), f) for f in ("1 / x", "1 / (1 - x)", "(x - 0.3)**-2")],
+    ],
+)
+def test_what_floats_do_not_resolve_is_refused(prior, f):
+    with pytest.raises(ValueError, match=r"^truth: "):
+        amci.model(prior=prior, f=f).truth()
+
+
 def test_an_integral_that_does_not_converge_is_refused():
     class Wild(Plain):
         def f(self, x, theta):

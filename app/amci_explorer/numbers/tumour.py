@@ -109,5 +109,6 @@ def _log_sizes() -> RegularGridInterpolator:
 
 def _at_ranks(points: Array, density: Any, ranks: Any) -> Any:
     """Where a density at points reaches those ranks."""
-    below = np.cumsum(np.gradient(points) * density)
-    return np.interp(ranks, below / below[-1], points)
+    mass = np.gradient(points) * density
+    # A point lies in the middle of its cell.
+    return np.interp(ranks, (np.cumsum(mass) - mass / 2) / mass.sum(), points)

@@ -87,7 +87,9 @@ class Weighted:
         Half of the points lie at ranks of all that is wanted, the others evenly.
         """
         order = self.x[:, i].argsort()
-        x, rows = self.x[order, i], [self.weights(n)[order].cumsum() for n in self.wanted]
+        x, weights = self.x[order, i], [self.weights(n)[order] for n in self.wanted]
+        # Half of its own weight lies below a draw.
+        rows = [w.cumsum() - w / 2 for w in weights]
         rows = [row for row in rows if row[-1] > 0] or [np.linspace(0, 1, len(x))]
         ends = [np.interp([tail, 1 - tail], row, x) for row in rows]
         low, high = outward(float(np.min(ends)), float(np.max(ends)), problem, i)
