@@ -58,6 +58,9 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
     # 2 / sqrt(T) for a rare event.
     bound = f"{200 * (1 - float(PROBLEM.truth(1.0, 3.0))) / math.sqrt(128):.2g} %"
     assert "Asymptotic" in found.note
+    recorded = amci.load_proposals("tail-1d").card["configuration"]["seconds"]
+    assert summary.training == pytest.approx(recorded["q1_plus"] + recorded["q2"])
+    assert found.note.endswith("Training took 3 min.")
     assert "independent draws from one proposal" in found.note
     assert bound in found.note
     assert bound not in found.text

@@ -14,7 +14,6 @@ from amci_core.estimation import Estimate
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
-from amci_explorer.numbers.cost import Cost, cost
 from amci_explorer.numbers.known import Level, Mu, exact, level
 from amci_explorer.problems.presets import ANYWHERE, where_f_is
 from amci_explorer.text import doubt, in_symbols, number
@@ -82,7 +81,7 @@ class Summary:
         verdict: The verdict on AMCI's estimate, one of `LEVELS`.
         reason: The first reason for it, a sentence.
         mu: What the estimates are compared with.
-        cost: What training cost, and what a query takes; None if there is nothing to compare.
+        training: Seconds of training of the proposals that AMCI draws from; NaN if not recorded.
     """
 
     rows: tuple[Row, ...]
@@ -96,7 +95,7 @@ class Summary:
     verdict: str
     reason: str
     mu: Mu
-    cost: Cost | None = None
+    training: float = math.nan
 
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
@@ -207,8 +206,15 @@ def summarize(
         verdict=verdict,
         reason=own.verdict.text,
         mu=mu,
-        cost=cost(problem, proposals, *problem.check(y, theta), draws=total, mu=mu),
+        training=training_seconds(proposals),
     )
+
+
+def training_seconds(proposals: Proposals) -> float:
+    """Seconds of training of the proposals that AMCI draws from; NaN if not recorded."""
+    recorded = proposals.card.get("configuration", {}).get("seconds", {})
+    used = [name for name in ("q1_plus", "q1_minus", "q2") if getattr(proposals, name) is not None]
+    return float(sum(recorded.get(name, math.nan) for name in used))
 
 
 def _remark(

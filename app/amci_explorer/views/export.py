@@ -6,7 +6,6 @@ __all__ = ["everything", "frame", "joined", "origin_of", "table", "with_origin"]
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import singledispatch
 from io import StringIO
 from typing import Any
@@ -21,7 +20,6 @@ from amci_core.evaluation.cases import FIGURES
 from amci_core.evaluation.sweep import origin, versions
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Result
-from amci_explorer.numbers.cost import Cost
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.play import Playback
@@ -92,13 +90,12 @@ def everything(state: State, results: Mapping[str, Result]) -> StringIO:
     content: dict[str, Any] = {"state": state.as_json(), "results": {}}
     for name, found in results.items():
         figures = {n: v for n, v in vars(found.value).items() if isinstance(v, int | float | str)}
-        cost = {n: asdict(v) for n, v in vars(found.value).items() if isinstance(v, Cost)}
         content["results"][name] = {
             "answers": found.link,
             **origin_of(found.asked),
             "complete": found.complete and not found.stopped,
             # pandas writes null for what JSON has no number for.
-            **json.loads(pd.Series(figures | cost, dtype=object).to_json()),
+            **json.loads(pd.Series(figures, dtype=object).to_json()),
             "table": json.loads(frame(found.value).to_json(orient="records", double_precision=15)),
         }
     return StringIO(json.dumps(content, indent=1))

@@ -6,7 +6,6 @@ __all__ = [
     "EXACT",
     "RELIABLE",
     "Headline",
-    "about_cost",
     "awaited",
     "compare",
     "headline",
@@ -23,7 +22,6 @@ import numpy as np
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS, PLAIN
-from amci_explorer.numbers.cost import QUADRATURE, Cost, break_even
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.text import duration, number, percent
 
@@ -41,13 +39,6 @@ NAMES = {
     "snis-qm": "SNIS from the mixture qₘ",
     "snis-qm-stratified": "SNIS from the same draws",
 }
-# How the note names what needs no training.
-RIVALS = {
-    "prior": "prior draws",
-    "defensive": "defensive draws",
-    "posterior": "posterior draws",
-    QUADRATURE: "quadrature",
-}
 # The effective number of errors from which on an undetermined mean is shown, as
 # "about" and one digit: rare runs make it, and it is right within a factor of two or so.
 ROUGH = 8
@@ -63,7 +54,7 @@ class Headline:
         text: A sentence or two.
         level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
         reason: Why that level, in a sentence.
-        note: What the errors are, the bound on self-normalized samplers, and what training cost.
+        note: What the errors are, the bound on self-normalized samplers, and the time of training.
         marks: Words of the text that have the colour of a curve, and that curve's estimator.
     """
 
@@ -108,7 +99,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
         return Headline(text, found.verdict, found.reason)
     at = position(curves, found.total)
     errors, marks, level = compare(curves, at), {"AMCI": "amci"}, found.verdict
-    cost = about_cost(found.cost, errors.amci)
+    took = "" if math.isnan(found.training) else f"Training took {duration(found.training)}."
     if level == RELIABLE and not curves["amci"].mean[at] < USELESS**2:
         level = MORE_DRAWS
     if level == NO_TRUST:
@@ -120,7 +111,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
         few = "a few of them make most of it. More runs or draws may help."
         text += f"Too few runs to estimate the errors: {few}"
-        return Headline(text, level, found.reason, cost)
+        return Headline(text, level, found.reason, took)
     text += f"With {curves.draws[at]:,} draws AMCI "
     if errors.amci < EXACT:
         text += "is exact (Theorem 1)"
@@ -137,7 +128,7 @@ def headline(found: Summary, curves: ErrorCurves) -> Headline:
     if math.isfinite(errors.bound):
         least = _error(errors.bound)
         note += f" Asymptotic bound for SNIS with independent draws from one proposal: {least}."
-    return Headline(f"{text}.", level, found.reason, f"{note} {cost}".rstrip(), marks)
+    return Headline(f"{text}.", level, found.reason, f"{note} {took}".rstrip(), marks)
 
 
 def position(curves: ErrorCurves, total: int) -> int:
@@ -182,43 +173,6 @@ def compare(curves: ErrorCurves, at: int) -> Compared:
         bound=found.get("bound", math.nan) if has_bound else math.nan,
         rough=frozenset(n for n, c in curves.by_name.items() if not c.determined[at]),
     )
-
-
-def about_cost(found: Cost | None, error: float) -> str:
-    """What training took, and after how many queries it pays; empty without a training.
-
-    Arguments:
-        found: Times at the case.
-        error: AMCI's relative error; NaN if the runs do not determine it.
-    """
-    if found is None:
-        return ""
-    took = f"Training took {duration(found.training)}."
-    rivals = {} if math.isnan(error) else found.rivals(max(error, EXACT))
-    if not rivals:
-        what = "AMCI's error" if math.isnan(error) else "that of draws without training"
-        return f"{took} When it pays is not judged: {what} is not determined."
-    pays = {name: break_even(found.training, found.amci, s) for name, s in rivals.items()}
-    first = next(iter(rivals))
-    if pays.get(QUADRATURE) == math.inf:
-        # Beside quadrature, the best way to draw.
-        first = next((name for name in rivals if name != QUADRATURE), QUADRATURE)
-    lasting = [n for n in dict.fromkeys((first, QUADRATURE)) if pays.get(n) == math.inf]
-    said = []
-    if pays[first] < math.inf:
-        said = [f"AMCI is cheaper than {RIVALS[first]} {_after(pays[first])}"]
-    if lasting:
-        verb = "is" if lasting == [QUADRATURE] else "are"
-        said.append(f"{' and '.join(RIVALS[n] for n in lasting)} {verb} cheaper for ever")
-    return f"{took} At equal error {'; '.join(said)}."
-
-
-def _after(queries: float) -> str:
-    """After how many queries, to one digit: the times are no better known."""
-    rounded = float(f"{queries:.0e}")
-    if rounded <= 1:
-        return "from the first query on"
-    return f"after about {rounded:,.0f} queries"
 
 
 def how_typical(share: float) -> str:
