@@ -109,7 +109,7 @@ def test_what_is_to_come_has_its_place(in_a_loop):
             answers = [each for each in explorer.summary.store.estimators]
             answers = [each for each in answers if each not in ("auto", "bound")]
             assert shown.count("<tr>") == 1 + len(answers)
-            assert shown.count("<b>–</b>") == 3 + len(explorer.summary.store.terms)
+            assert shown.count("<b>–</b>") == 2 + len(explorer.summary.store.terms)
             assert all(f"</i>{ESTIMATORS[each].label}</td><td>–" in shown for each in answers)
 
     in_a_loop(body)

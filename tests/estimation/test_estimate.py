@@ -216,7 +216,7 @@ def test_intervals_of_reliable_estimates_cover_as_often_as_they_say(name, estima
 
 @pytest.mark.parametrize(
     ("draws", "defensive", "remse", "reliable"),
-    [(1000, 1 / 8, 0.055, False), (4000, 1 / 8, 0.013, True), (1000, 0.5, 0.013, True)],
+    [(1000, 1 / 8, 0.055, False), (16_000, 1 / 8, 0.004, True), (2000, 0.5, 0.0075, True)],
 )
 def test_control_variates_repair_the_case_that_is_not_to_be_trusted(
     draws, defensive, remse, reliable

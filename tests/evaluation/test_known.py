@@ -169,7 +169,7 @@ def test_the_command_line_takes_them(run, tmp_path):
     rough = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU, MU, header="y,theta,value,error"))
     code, out, _ = run(*how[:-1], rough)
     assert code == 0
-    said = "amci at 10 draws: in 3 of 3 cases mu is not known well enough"
+    said = "amci at 10 draws: mu too uncertain in 3 of 3 cases"
     assert said in out
     code, _, err = run(*how, "--cases", 5)
     assert (code, err) == (
