@@ -84,7 +84,7 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
             for name in ("y", "theta")
         )
         problem.check(y, theta)
-    except (TypeError, ValueError) as wrong:
+    except (TypeError, ValueError, OverflowError) as wrong:
         raise ValueError(f"{file}: {wrong}") from None
     return KnownCases(y, theta, value, error)
 

@@ -107,8 +107,11 @@ def folder_of(path: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Removes the files of a sweep, and the folder unless it holds others."""
-    for path in (*folder.glob(SETTINGS), *folder.glob(ROWS), *folder.glob(".*.parquet.*")):
+    """Removes the files of a sweep, and the folder unless it holds others.
+
+    The settings go last: rows without them would be taken for those of any sweep.
+    """
+    for path in (*folder.glob(ROWS), *folder.glob(".*.parquet.*"), *folder.glob(SETTINGS)):
         path.unlink()
     with suppress(OSError):
         folder.rmdir()
@@ -138,10 +141,13 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
     except OSError as error:
         raise StoredFileError(f"out: {path} cannot be written ({error.strerror})") from None
     try:
-        yield SweepFile(path, json.loads(json.dumps(settings)))
+        made = SweepFile(path, json.loads(json.dumps(settings)))
+        try:
+            yield made
+        finally:
+            if not any(folder_of(path).glob(ROWS)):
+                _remove(folder_of(path))
     finally:
-        if not any(folder_of(path).glob(ROWS)):
-            _remove(folder_of(path))
         # An open file cannot be deleted everywhere; one that stays does no harm.
         with suppress(OSError):
             Path(lock.lock_file).unlink(missing_ok=True)
@@ -163,6 +169,10 @@ class SweepFile:
             self._check(noted["settings"])
         if (self._folder / SETTINGS).exists():
             self._check(read_json(self._folder / SETTINGS))
+        elif any(self._folder.glob(ROWS)):
+            raise ValueError(
+                f"out: {self._folder} holds cases of an unknown sweep. Choose another file"
+            )
         write_json(self._folder / SETTINGS, settings)
 
     @property

@@ -133,6 +133,7 @@ def test_several_dimensions_have_a_column_each(tmp_path):
         ("a.json", "5", "expected a JSON object of columns, or a list of cases"),
         ("a.json", "[1, 2]", "expected a JSON object of columns, or a list of cases"),
         ("a.json", '{"y": [1, 2], "theta": [2], "value": [3]}', "columns of one length"),
+        ("a.json", '{"y": [1], "theta": [2], "value": [1' + 400 * "0" + "]}", "a.json: "),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(name, text, message, tmp_path):

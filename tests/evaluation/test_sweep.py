@@ -140,11 +140,24 @@ def test_another_sweep_s_file_is_refused_and_kept(tmp_path, make, one, another, 
 
 
 def test_files_of_others_beside_those_of_a_sweep_stay(tmp_path):
+    path = tmp_path / "sweep.parquet"
     notes = tmp_path / "sweep.parquet.cases" / "notes.txt"
     notes.parent.mkdir()
     notes.write_text("precious")
-    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=tmp_path / "sweep.parquet")
+    amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+    path.unlink()
     assert [*notes.parent.iterdir()] == [notes]
+    # Neither settings of something else, nor rows whose sweep is not known, are taken or removed.
+    for name, message in (
+        ("settings.json", "another sweep"),
+        ("0000000.parquet", "unknown sweep"),
+    ):
+        other = notes.with_name(name)
+        other.write_text('{"my": 1}')
+        with pytest.raises(ValueError, match=f"^out: .*{message}"):
+            amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
+        assert other.read_text() == '{"my": 1}'
+        other.unlink()
     for odd in (tmp_path / ("a" * 300 + ".parquet"), "/dev/null/sweep.parquet", 3):
         with pytest.raises(ValueError, match=r"^out: expected a path"):
             amci.evaluate(PROBLEM, ORACLE, **WANTED, out=odd)
