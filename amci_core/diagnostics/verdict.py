@@ -189,14 +189,16 @@ class _Reason(NamedTuple):
     Arguments:
         level: The level, as an index of `LEVELS`.
         holds: Whether it holds, (*).
-        words: A sentence, with a place for a number.
+        words: A sentence, with places for a number and for what it had to reach.
         number: The number, (*).
+        needed: What it had to reach, (*).
     """
 
     level: int
     holds: Any
     words: str
     number: Any = 0.0
+    needed: Any = 0.0
 
 
 def judge(
@@ -224,11 +226,12 @@ def judge(
     why.fill(())
     reasons = list(_reasons(control, found, silent, requirements))
     reasons.append(_Reason(MORE_DRAWS, unbounded, "its standard error is infinite"))
-    for level, holds, words, number in reasons:
+    for level, holds, words, *numbers in reasons:
         holds = np.broadcast_to(holds, N.shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
-            why[place] += (words.format(float(np.broadcast_to(number, N.shape)[place])),)
+            there = (float(np.broadcast_to(number, N.shape)[place]) for number in numbers)
+            why[place] += (words.format(*there),)
     own = requirements.r_eff * found.determined_by
     needed = np.broadcast_to(requirements.needed, N.shape)
     needed = np.where(own == N, needed, np.maximum(OWN * needed, LEAST_OWN))
@@ -263,18 +266,22 @@ def _reasons(
     yield _Reason(MORE_DRAWS, silent, words)
     few = (control.draws.n < LEAST_DRAWS) & (N < np.inf)
     yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_DRAWS} draws little can be told")
-    words = "only about {:.1f} draws determine its error"
-    yield _Reason(MORE_DRAWS, N < needed, words, N)
-    words = "only about {:.1f} of its own draws determine its error"
-    yield _Reason(MORE_DRAWS, own < np.maximum(OWN * needed, LEAST_OWN), words, own)
+    words = "only about {:.1f} draws determine its error, {:g} are needed"
+    yield _Reason(MORE_DRAWS, N < needed, words, N, needed)
+    words = "only about {:.1f} of its own draws determine its error, {:g} are needed"
+    least = np.maximum(OWN * needed, LEAST_OWN)
+    yield _Reason(MORE_DRAWS, own < least, words, own, least)
+    words = "only about {:.1f} draws carry it, {:g} are needed"
+    yield _Reason(MORE_DRAWS, share * found.carried_by < least, words, found.carried_by, least)
     # Could they know?
     if control.draws.count(DEFENSIVE):
         for name, ess in _defensive_ess(control).items():
             words = (
-                f"the ESS of the defensive density for {name} is {{:.1f}}: it is too far or too "
-                "narrow to tell"
+                f"the ESS of the defensive density for {name} is {{:.1f}}, {{:g}} is needed: more "
+                "draws of it, or one that is nearer or broader, can tell"
             )
-            yield _Reason(MORE_DRAWS, share * ess < requirements.defensive, words, ess)
+            least = np.asarray(requirements.defensive)
+            yield _Reason(MORE_DRAWS, share * ess < least, words, ess, least)
     else:
         largest = control.errors.largest_share
         rules = (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])

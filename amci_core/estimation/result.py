@@ -31,7 +31,7 @@ from amci_core.estimators.uncertainty import (
 # The level of the interval that is shown.
 LEVEL = 0.95
 # From fewer effective draws an estimate has no standard error.
-LEAST_CARRIED = 1.5
+LEAST_CARRIED = 1.1
 # What `as_dict` holds of a term's diagnostics.
 FIGURES = (
     *("proposal", "draws", "ess", "smallest_ess", "largest_weight", "nonzero_share"),

@@ -76,7 +76,7 @@ class Contrast:
             return f"values {self.value}\n95 % intervals: {low} to {high}\n{self.verdict}"
         error = f"standard error {self.standard_error:.2g}\n95 % interval: {low:.6g} to {high:.6g}"
         if np.isnan(self.standard_error):
-            error = "of unknown error: a mean has none, or the denominator may be zero"
+            error = "of unknown error: one of the means has none, or a denominator may be zero"
         return f"{self.value:.6g}, {error}\n{self.verdict.text}"
 
     __repr__ = __str__

@@ -115,6 +115,7 @@ class Regression:
 
         log_mu, mu = combined.log_unit[..., 0], combined.ratio[..., 0]
         of_E1, of_E2, size = (np.zeros(draws.log_joint.shape) for _ in range(3))
+        weight = effective_number(self.fits[2].y) if 2 in self.fits else np.nan
         with np.errstate(over="ignore", invalid="ignore"):
             for t, (log_unit, y, r, b) in self.fits.items():
                 # In the unit of the estimate and over its E2.
@@ -133,7 +134,7 @@ class Regression:
             of_E2=of_E2,
             counts=counts,
             rounding=rounding(draws, size),
-            carried_by=effective_number(size),
+            carried_by=np.fmin(effective_number(size), weight),
             sets=draws.strata,
         )
 

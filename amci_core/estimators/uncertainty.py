@@ -72,7 +72,7 @@ class Errors:
         counts: Numbers of draws of every component, in the order of the draws.
         rounding: Rounding error of the estimate in that unit, (*).
         carried_by: Effective number of the draws that carry the estimate, (*): of what each adds
-            to its terms in absolute value; NaN if no draw does.
+            to its terms in absolute value, or to E2 if that is less; NaN if no draw does.
         sets: Number of scrambled sets of Sobol points of every component, or of its draws if they
             are independent, in the same order.
     """
@@ -276,7 +276,8 @@ def table_errors(prepared: Prepared, combined: Combined) -> Errors:
                 size[..., part] += np.abs(of_term)
             if table[..., j, 2].any():
                 of_E2[..., part] = v[..., 2, :] * sign_E2 * np.exp(w)
-        size += np.abs(value[..., None] * of_E2)
+        weight = np.abs(of_E2)
+        size += np.abs(value[..., None]) * weight
     strata = prepared.components or draws
     counts = tuple(n for n in strata.counts.values() if n)
     of_E1, of_E2 = centred(of_E1, counts), centred(of_E2, counts)
@@ -287,7 +288,7 @@ def table_errors(prepared: Prepared, combined: Combined) -> Errors:
         of_E2=of_E2,
         counts=counts,
         rounding=rounding(draws, size),
-        carried_by=effective_number(size),
+        carried_by=np.fmin(effective_number(size), effective_number(weight)),
         sets=strata.strata,
     )
 
@@ -383,4 +384,7 @@ def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
         log_w = draws.log_weight(j)
         heavy = log_w > log_w.max(axis=-1, keepdims=True) - LIGHT
         found &= (zero | ~heavy).all(axis=-1)
-    return found
+    # The regression takes each term from all draws: where f is the same at all, it is f.
+    mu = combined.value[..., -1, None]
+    same = (np.abs(draws.f - mu) <= ROUNDING * np.abs(mu)) | (draws.log_joint == -np.inf)
+    return np.asarray(found | (same.all(axis=-1) & (mu[..., 0] != 0)))

@@ -125,6 +125,27 @@ def test_reliable_is_said_where_the_draws_can_tell_and_nowhere_else(case):
         assert abs((levels == level).mean() - share) <= 0.1
 
 
+def test_a_weight_that_is_everything_is_not_reliable_where_its_f_is_the_mean():
+    # Of light rows f is -1, 0 or 1 and of the heavy one 0: residuals are small and many.
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        f, log_weight = rng.integers(-1, 2, 200) * 1.0, 0.1 * rng.normal(size=200)
+        f[0], log_weight[0] = 0.0, 15.0
+        order = rng.permutation(200)
+        found = amci.diagnose(log_weight=log_weight[order], f=f[order])
+        assert found.verdict.level != "reliable"
+        assert np.isnan(found.standard_error)
+
+
+def test_an_f_that_no_draw_contradicts_has_no_error_to_state():
+    problem = amci.model(prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f="x > -4")
+    prior = amci.load_proposals(problem, variant="defensive")
+    found = amci.estimate(problem, prior, 0.0, draws=800, seed=0)
+    assert found.value == 1
+    assert np.isnan(found.standard_error)
+    assert "have the same f" in found.verdict.text
+
+
 def test_light_draws_with_another_f_say_nothing_of_its_error():
     x = np.random.default_rng(0).normal(size=2000)
     light = np.arange(2000) < 20
