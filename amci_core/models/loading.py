@@ -64,7 +64,7 @@ def load_problem(file: str | Path) -> Problem:
     own = [key for key, each in problems.items() if _is_class_of(each, module)]
     if name is None:
         # Base classes may lack methods or need arguments. A file with a class may call it.
-        ready = [key for key in own if _takes_nothing(problems[key])] or own
+        ready = [key for key in own if not _lacking(problems[key])] or own
         ready = ready or list({id(each): key for key, each in problems.items()}.values())
         ready = [key for key in ready if key in own or isinstance(problems[key], Problem)]
         if len(ready) != 1:
@@ -81,6 +81,9 @@ def load_problem(file: str | Path) -> Problem:
     found = problems[name]
     if isinstance(found, Problem):
         return found
+    lacking = _lacking(found)
+    if lacking:
+        raise ValueError(f"problem: {name} in {path} {lacking}")
     try:
         made: Problem = found()
     except Exception as error:
@@ -131,10 +134,15 @@ def _raised(error: BaseException, path: Path) -> str:
     return f"raised {type(error).__name__}{at}: {' '.join(str(error).split())}"
 
 
-def _takes_nothing(kind: type[Problem]) -> bool:
-    """Whether a class can be called without arguments."""
-    try:
-        inspect.signature(kind).bind()
-    except TypeError:
-        return False
-    return not inspect.isabstract(kind)
+def _lacking(kind: type[Problem]) -> str:
+    """What keeps a class from being called without arguments; empty if nothing does."""
+    missing = sorted(kind.__abstractmethods__)
+    if missing:
+        return f"does not define {', '.join(missing)}. Define them"
+    parameters = inspect.signature(kind).parameters.values()
+    needed = [
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    return f"needs arguments ({', '.join(needed)}). Give them defaults" if needed else ""
