@@ -243,8 +243,8 @@ class Sweep:
             made = self.of_case(number)
             points = self.runs * made.points
             rngs = generators(part_seed(self.seed, number), device=self.device)
-            chunks = [made.errors(size, *rngs) for size in made.sizes(self.runs)]
-            curves = curves_of(made, chunks, truth)
+            chunks = [(made, size) for size in made.sizes(self.runs)]
+            curves = curves_of(chunks, [made.errors(n, *rngs) for _, n in chunks], truth)
         if BOUND in self.estimators:
             curves[BOUND] = bound_curve(self._log_deviation[number], self.draws, truth)
         common = {

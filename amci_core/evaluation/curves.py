@@ -20,21 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core._arguments import check_count, check_seed, part_seed
+from amci_core._arguments import check_seed, part_seed
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.runs import (
     BOUND,
-    MAX_RUNS,
     QUARTILES,
     Estimators,
     Runs,
     Totals,
     Truth,
     checked_draws,
+    checked_runs,
     chosen_estimators,
     effective_errors,
+    in_turns,
     is_determined,
     least_effective,
     quantiles,
@@ -57,17 +58,17 @@ class Curve:
 
     Arguments:
         errors: Signed errors in units of the truth's, (*, R, B); NaN for a run without an
-            estimate.
+            estimate, or one that does not reach a total.
         truth: The value that errors are counted from.
-        tried: Totals that are large enough for an estimate, (B,); None for all. Runs with others
-            do not count as failed.
+        runs: Runs of each total so far, (B,); 0 if it is too small for an estimate, and for a
+            bound.
         known: Whether each error is the known root mean square, as for a bound. Monte Carlo errors
             are then zero, and quartiles equal the mean.
     """
 
     errors: Array
     truth: Truth
-    tried: NDArray[np.bool_] | None = None
+    runs: NDArray[np.int64]
     known: bool = False
 
     def __repr__(self) -> str:
@@ -142,8 +143,7 @@ class Curve:
     @property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (*, B)."""
-        tried = True if self.tried is None else self.tried
-        return np.where(tried, len(self._squares) - self._n, 0)
+        return np.maximum(self.runs - self._n, 0)
 
     @property
     def reference_limited(self) -> NDArray[np.bool_]:
@@ -174,30 +174,34 @@ class ErrorCurves:
     Arguments:
         draws: Total draws T of an estimator, (B,).
         by_name: Estimator to curve, in the requested order.
-        runs: Runs so far.
-        runs_wanted: Requested runs.
+        runs: Runs so far of the smallest total, which has most; see `Curve.runs` for the others.
+        runs_wanted: Requested runs of the smallest total.
+        progress: Share of the requested draws that the runs so far have made, from 0 to 1.
     """
 
     draws: Totals
     by_name: dict[str, Curve]
     runs: int
     runs_wanted: int
+    progress: float = 1.0
 
     def __getitem__(self, name: str) -> Curve:
         return self.by_name[name]
 
     def __str__(self) -> str:
-        lines = [f"ReMSE, median over {self.runs:,} runs, by total draws; of a batch, over cases"]
-        lines.append(f"{'':20}" + "".join(f"{n:>10,}" for n in self.draws))
+        lines = ["ReMSE, median over runs, by total draws; of a batch, over cases"]
+        runs = np.max([curve.runs for curve in self.by_name.values()], axis=0)
+        for label, counts in (("", self.draws), ("runs", runs)):
+            lines.append(f"{label:20}" + "".join(f"{n:>10,}" for n in counts))
         notes = []
         for name, curve in self.by_name.items():
             errors = curve.remse_median.reshape(-1, len(self.draws))
             figures = np.median(errors, axis=0)
             lines.append(f"{name:20}" + "".join(f"{v:>10.2g}" for v in figures))
             failed = curve.failed.reshape(-1, len(self.draws))
-            for total, n in zip(self.draws, failed.sum(axis=0), strict=True):
+            for total, n, of in zip(self.draws, failed.sum(axis=0), curve.runs, strict=True):
                 if n:
-                    runs = f"{len(failed) * self.runs:,} runs"
+                    runs = f"{len(failed) * of:,} runs"
                     notes.append(f"{name} at {total:,} draws: {n:,} of {runs} failed")
         return "\n".join([*lines, *notes])
 
@@ -216,7 +220,7 @@ def error_curves(
     theta: Any = None,
     *,
     draws: Sequence[int] = (2, 10, 100, 1000),
-    runs: int = 1000,
+    runs: int | Sequence[int] | NDArray[np.int64] = 1000,
     estimators: Estimators | None = None,
     truth: Any = None,
     points: str | None = None,
@@ -233,7 +237,9 @@ def error_curves(
         y: A number or an array of shape (*, D_y).
         theta: A number or an array of shape (*, D_theta), or None.
         draws: Total draws of an estimator, all its proposals together; increasing.
-        runs: Independent runs.
+        runs: Independent runs; or one number for each total, (B,), that does not increase, such as
+            `amci_core.evaluation.runs_by_draws` returns. A run counts for all totals that it
+            reaches.
         estimators: Names of `amci_core.estimators.ESTIMATORS`, and `bound`, the SNIS bound
             (asymptotic, for independent draws from one proposal); or a mapping of your own
             names to such names or to tables (3, 3). By default all that the proposals can serve of
@@ -272,7 +278,7 @@ def stream_error_curves(
     theta: Any = None,
     *,
     draws: Sequence[int] = (2, 10, 100, 1000),
-    runs: int = 1000,
+    runs: int | Sequence[int] | NDArray[np.int64] = 1000,
     estimators: Estimators | None = None,
     truth: Any = None,
     points: str | None = None,
@@ -286,7 +292,7 @@ def stream_error_curves(
     problem, proposals = resolve_names(problem, proposals)
     y, theta = problem.check(y, theta)
     checked = checked_draws(draws)
-    check_count("runs", runs, low=1, high=MAX_RUNS)
+    wanted = checked_runs(runs, checked)
     check_seed(seed)
     chosen = chosen_estimators(estimators, problem, proposals, points)
     target = Truth.of(problem, y, theta, truth)
@@ -296,25 +302,44 @@ def stream_error_curves(
         deviation = problem.log_mean_absolute_deviation(y, theta)
         bound[BOUND] = bound_curve(deviation, checked, target)
     if not drawn:
-        return Stream(1, lambda _: None, lambda _: ErrorCurves(checked, bound, runs, runs))
-    made = Runs(Sampler(problem, proposals, y, theta), drawn, target, draws=checked)
-    sizes = made.sizes(runs)
+        most = int(wanted[0])
+        return Stream(1, lambda _: None, lambda _: ErrorCurves(checked, bound, most, most))
+    sampler = Sampler(problem, proposals, y, theta)
+    groups = [
+        (Runs(sampler, drawn, target, draws=checked, reach=i + 1), int(n))
+        for i, n in enumerate(-np.diff(wanted, append=0))
+        if n
+    ]
+    chunks = in_turns(groups)
+    points = np.cumsum([size * made.points for made, size in chunks])
 
     def part(number: int) -> dict[str, Array]:
-        return made.errors(sizes[number], *generators(part_seed(seed, number)))
+        made, size = chunks[number]
+        return made.errors(size, *generators(part_seed(seed, number)))
 
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
-        curves = bound | curves_of(made, parts, target)
-        done = sum(sizes[: len(parts)])
-        return ErrorCurves(checked, {name: curves[name] for name in chosen}, done, runs)
+        curves = bound | curves_of(chunks[: len(parts)], parts, target)
+        return ErrorCurves(
+            checked,
+            {name: curves[name] for name in chosen},
+            runs=sum(size for _, size in chunks[: len(parts)]),
+            runs_wanted=int(wanted[0]),
+            progress=float(points[len(parts) - 1] / points[-1]),
+        )
 
-    return Stream(len(sizes), part, merge)
+    return Stream(len(chunks), part, merge)
 
 
-def curves_of(made: Runs, parts: Sequence[dict[str, Array]], truth: Truth) -> dict[str, Curve]:
-    """The curve of every estimator from chunks of its runs, as `Runs.errors` returns them."""
+def curves_of(
+    chunks: Sequence[tuple[Runs, int]], parts: Sequence[dict[str, Array]], truth: Truth
+) -> dict[str, Curve]:
+    """The curve of every estimator from chunks of runs and what `Runs.errors` returns for each."""
     return {
-        name: Curve(np.concatenate([part[name] for part in parts], -2), truth, made.tried(name))
+        name: Curve(
+            np.concatenate([part[name] for part in parts], -2),
+            truth,
+            np.sum([size * made.tried(name) for made, size in chunks], axis=0),
+        )
         for name in parts[0]
     }
 
@@ -328,4 +353,4 @@ def bound_curve(log_deviation: Array, draws: Totals, truth: Truth) -> Curve:
         truth: mu.
     """
     root = np.sqrt(snis_bound(np.exp(log_deviation - truth.log_unit), draws))
-    return Curve(np.stack([root, root], axis=-2), truth, known=True)
+    return Curve(np.stack([root, root], axis=-2), truth, np.zeros_like(draws), known=True)

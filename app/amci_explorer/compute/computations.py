@@ -15,7 +15,7 @@ import torch
 import amci_core as amci
 from amci_core.amortization import AmortizationMap
 from amci_core.estimation import Precise
-from amci_core.evaluation import ErrorCurves, ReuseErrors
+from amci_core.evaluation import ErrorCurves, ReuseErrors, runs_by_draws
 from amci_core.evaluation.runs import Estimators
 from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent
@@ -179,12 +179,14 @@ class Computations:
         )
 
     def error_curves(self, settings: Settings, sobol: bool = False) -> Stream[ErrorCurves]:
-        """Errors against total draws, over more and more runs.
+        """Errors against total draws, over more and more runs, see `runs_by_draws`.
 
         Arguments:
             settings: The case.
             sobol: Whether the estimators that take Sobol points draw them.
         """
+
+        draws = self.draws(settings)
 
         def stream(
             proposals: Proposals, estimators: Estimators, points: str | None = None
@@ -193,8 +195,8 @@ class Computations:
                 self.problem,
                 proposals,
                 *settings.pair,
-                draws=self.draws(settings),
-                runs=settings.runs,
+                draws=draws,
+                runs=runs_by_draws(settings.runs, draws),
                 estimators=estimators,
                 truth=self.reference(settings),
                 points=points,

@@ -56,6 +56,7 @@ TIPS = [
     ("error", "@draws{0,0} total draws, @error{0.00e+0}"),
     ("median", "@median{0.00e+0}"),
     ("middle 50 %", "@low{0.00e+0} to @high{0.00e+0}"),
+    ("runs", "@runs{0,0}"),
 ]
 
 
@@ -75,6 +76,7 @@ def columns(curves: ErrorCurves, measure: Measure) -> dict[str, dict[str, Array]
             "low": low,
             "median": median,
             "high": high,
+            "runs": curve.runs,
         }
     return found
 
@@ -162,7 +164,7 @@ def error_curves(
             median = hv.Curve(each, "draws", "median", group="Median", label=label)
             parts.append(band.opts(alpha=0.14, line_alpha=0, **looks))
             parts.append(median.opts(line_width=1.5, line_dash="dotted", **looks))
-        line = hv.Curve(each, "draws", ["error", "low", "median", "high"], label=label)
+        line = hv.Curve(each, "draws", ["error", "low", "median", "high", "runs"], label=label)
         firm = hv.Curve(each, "draws", "firm", group="Determined", label=label)
         looks |= {"line_width": 2.5, "line_dash": "dashed" if name == "bound" else "solid"}
         parts.append(line.opts(alpha=FAINT, tools=["hover"], hover_tooltips=TIPS, **looks))

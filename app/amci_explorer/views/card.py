@@ -130,6 +130,11 @@ class Card:
         """How many of its units there are, and are wanted."""
         return found.runs, found.runs_wanted
 
+    def share(self, found: Any) -> float:
+        """Share of the work that is done."""
+        done, of = self.progress(found)
+        return done / of
+
     def frame(self, found: Any) -> pd.DataFrame:
         """Its table."""
         return export.frame(found)
@@ -215,14 +220,14 @@ class Card:
         share = 0.0
         if self.unit and not words and found and not is_other:
             done, of = self.progress(found.value)
-            share, words = done / of, f"{done:,} {self.unit} in {found.seconds:.1f} s"
+            share, words = self.share(found.value), f"{done:,} {self.unit} in {found.seconds:.1f} s"
             if found.stopped:
                 words = f"{done:,} of {of:,} {self.unit}: {found.stopped}"
             if not found.complete:
                 words = f"{done:,} of {of:,} {self.unit}"
                 # A few, among them those that start the workers, foretell nothing.
-                if 10 * done >= of:
-                    words += f", {found.seconds * (of / done - 1):.0f} s left"
+                if share >= 0.1:
+                    words += f", {found.seconds * (1 / share - 1):.0f} s left"
         elif running and not words and (found is None or is_other):
             words = "Waiting for the first result"
         if found and wanted and is_other:

@@ -45,7 +45,7 @@ from amci_explorer.words.curves import about_curves, outside
 from amci_explorer.words.headline import EXACT, compare, position
 
 BRACKETS = ("xs", "ys", "x", "y", "text", "align")
-COLUMNS = ("draws", "error", "firm", "low", "median", "high")
+COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
 INK, PAPER = (Style(n, PALETTE["light"][n], PALETTE["dark"][n]) for n in ("ink", "paper"))
 HEIGHT = 340
 # And at most on a low screen.
@@ -110,6 +110,9 @@ class ErrorCard(Card):
 
     def asked(self, case: State) -> Request:
         return Request("error_curves", case.settings, (("sobol", case.sobol),))
+
+    def share(self, found: ErrorCurves) -> float:
+        return found.progress
 
     def answers(self, asked: Request, wanted: Request) -> bool:
         # Curves over all numbers of draws answer another of these as well.

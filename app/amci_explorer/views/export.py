@@ -127,7 +127,7 @@ def _(found: ErrorCurves) -> pd.DataFrame:
             quartiles = getattr(curve, f"{measure}_quartiles")
             for figure, values in zip(("q25", "median", "q75"), quartiles, strict=True):
                 columns[f"{measure}_{figure}"] = values
-        columns |= {"determined": curve.determined, "failed": curve.failed}
+        columns |= {"determined": curve.determined, "failed": curve.failed, "runs": curve.runs}
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 

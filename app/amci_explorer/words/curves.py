@@ -39,8 +39,9 @@ def outside(found: ErrorCurves) -> str:
     for name, curve in found.by_name.items():
         label, mean = ESTIMATORS[name].label, curve.mean
         if curve.failed.any():
-            failed = number(float(curve.failed.max()), 6)
-            notes.append(f"{label} failed in {failed} of {found.runs:,} runs.")
+            at = int(np.argmax(curve.failed / np.maximum(curve.runs, 1)))
+            failed = f"{curve.failed[at]:,} of {curve.runs[at]:,} runs"
+            notes.append(f"{label} failed in {failed} at {found.draws[at]:,} total draws.")
         if (mean > CEILING).all():
             middle = number(float(mean[len(mean) // 2]), 2)
             notes.append(f"{label} is off the scale: its mean relative squared error is {middle}.")
