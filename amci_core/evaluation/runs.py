@@ -47,10 +47,8 @@ Estimators = Sequence[str] | Mapping[str, Any]
 MAX_RUNS = 1_000_000
 # Points of one chunk in one dimension; in D dimensions a point costs about D^2 times as much.
 CHUNK_POINTS = 200_000
-# The first chunks of runs of different lengths: a rough curve, then enough for a first result.
-ROUGH, EARLY = 30, 100
-# See `runs_by_draws`.
-ALL_UP_TO, LEAST_RUNS = 512, 100
+# Runs of the first chunk of several groups: a rough curve.
+ROUGH = 30
 BOUND = "bound"
 DEFAULT = ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", BOUND)
 QUARTILES = (0.25, 0.5, 0.75)
@@ -210,12 +208,14 @@ class Runs:
         check_count("draws, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
         self.rough = min(ROUGH, max(1, CHUNK_POINTS // own))
-        self.largest = max(1, CHUNK_POINTS // (dim**2 * own))
+        # Every chunk costs as much as some 100,000 points, in any dimension.
+        self.turn = max(1, CHUNK_POINTS // (dim * own))
+        self._largest = max(1, CHUNK_POINTS // (dim**2 * own))
         self._first = 4 if dim == 1 else 1
 
     def sizes(self, runs: int) -> list[int]:
         """The chunks that so many runs are made in: some 50 ms each, the first ones smaller."""
-        return chunk_sizes(runs, self._first, self.largest)
+        return chunk_sizes(runs, self._first, self._largest)
 
     def errors(
         self, runs: int, for_points: torch.Generator, for_choices: np.random.Generator
@@ -273,30 +273,25 @@ def runs_by_draws(runs: int, draws: Sequence[int] | Totals) -> NDArray[np.int64]
         >>> runs_by_draws(1000, [2, 512, 1000, 2000, 10_000]).tolist()
         [1000, 1000, 500, 250, 100]
     """
-    halvings = np.ceil(np.log2(np.maximum(np.asarray(draws) / ALL_UP_TO, 1))).astype(np.int64)
-    return np.minimum(np.maximum(runs >> halvings, LEAST_RUNS), runs)
+    halvings = np.ceil(np.log2(np.maximum(np.asarray(draws) / 512, 1))).astype(np.int64)
+    return np.minimum(runs, np.maximum(runs >> halvings, 100))
 
 
 def in_turns(groups: Sequence[tuple[Runs, int]]) -> list[tuple[Runs, int]]:
     """The chunks of groups of runs, from the shortest runs to the longest, in their order.
 
-    A single group's chunks are its `sizes`. Of several groups the shortest has a rough curve and
-    a hundred runs first; then all take turns, the longest first, so that every total has runs
-    early. Each chunk takes some 50 ms.
+    A single group's chunks are its `sizes`. Of several groups the shortest starts with a rough
+    curve; then all take turns, the longest first, so that every total has runs early.
     """
     (short, runs), *longer = groups
     if not longer:
         return [(short, size) for size in short.sizes(runs)]
     rough = min(short.rough, runs)
-    sizes = [rough, *chunk_sizes(runs - rough, short.largest, short.largest)]
-    early = 1 + int(np.searchsorted(np.cumsum(sizes), min(EARLY, runs)))
-    of_short = [(short, size) for size in sizes]
-    of_longer = [
-        [(made, size) for size in chunk_sizes(n, made.largest, made.largest)]
-        for made, n in reversed(longer)
+    turns = [
+        [(made, size) for size in chunk_sizes(n, made.turn, made.turn)]
+        for made, n in [*longer[::-1], (short, runs - rough)]
     ]
-    turns = chain.from_iterable(zip_longest(*of_longer, of_short[early:]))
-    return [*of_short[:early], *filter(None, turns)]
+    return [(short, rough), *filter(None, chain.from_iterable(zip_longest(*turns)))]
 
 
 def chunk_sizes(runs: int, first: int, largest: int) -> list[int]:
