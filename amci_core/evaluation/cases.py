@@ -30,6 +30,7 @@ from amci_core.evaluation.runs import (
     Truth,
     checked_draws,
     chosen_estimators,
+    in_turns,
     quantiles,
 )
 from amci_core.evaluation.sweep import digest, origin, schema, signatures, sweep_file
@@ -243,7 +244,7 @@ class Sweep:
             made = self.of_case(number)
             points = self.runs * made.points
             rngs = generators(part_seed(self.seed, number), device=self.device)
-            chunks = [(made, size) for size in made.sizes(self.runs)]
+            chunks = in_turns([(made, self.runs)])
             curves = curves_of(chunks, [made.errors(n, *rngs) for _, n in chunks], truth)
         if BOUND in self.estimators:
             curves[BOUND] = bound_curve(self._log_deviation[number], self.draws, truth)

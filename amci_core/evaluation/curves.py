@@ -143,7 +143,7 @@ class Curve:
     @property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (*, B)."""
-        return np.maximum(self.runs - self._n, 0)
+        return np.asarray(np.maximum(self.runs - self._n, 0))
 
     @property
     def reference_limited(self) -> NDArray[np.bool_]:
@@ -293,6 +293,7 @@ def stream_error_curves(
     y, theta = problem.check(y, theta)
     checked = checked_draws(draws)
     wanted = checked_runs(runs, checked)
+    most = int(wanted[0])
     check_seed(seed)
     chosen = chosen_estimators(estimators, problem, proposals, points)
     target = Truth.of(problem, y, theta, truth)
@@ -302,7 +303,6 @@ def stream_error_curves(
         deviation = problem.log_mean_absolute_deviation(y, theta)
         bound[BOUND] = bound_curve(deviation, checked, target)
     if not drawn:
-        most = int(wanted[0])
         return Stream(1, lambda _: None, lambda _: ErrorCurves(checked, bound, most, most))
     sampler = Sampler(problem, proposals, y, theta)
     groups = [
@@ -311,7 +311,7 @@ def stream_error_curves(
         if n
     ]
     chunks = in_turns(groups)
-    points = np.cumsum([size * made.points for made, size in chunks])
+    work = np.cumsum([size * made.points for made, size in chunks])
 
     def part(number: int) -> dict[str, Array]:
         made, size = chunks[number]
@@ -319,13 +319,9 @@ def stream_error_curves(
 
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
         curves = bound | curves_of(chunks[: len(parts)], parts, target)
-        return ErrorCurves(
-            checked,
-            {name: curves[name] for name in chosen},
-            runs=sum(size for _, size in chunks[: len(parts)]),
-            runs_wanted=int(wanted[0]),
-            progress=float(points[len(parts) - 1] / points[-1]),
-        )
+        by_name = {name: curves[name] for name in chosen}
+        done = sum(size for _, size in chunks[: len(parts)])
+        return ErrorCurves(checked, by_name, done, most, work[len(parts) - 1] / work[-1])
 
     return Stream(len(chunks), part, merge)
 
@@ -334,14 +330,12 @@ def curves_of(
     chunks: Sequence[tuple[Runs, int]], parts: Sequence[dict[str, Array]], truth: Truth
 ) -> dict[str, Curve]:
     """The curve of every estimator from chunks of runs and what `Runs.errors` returns for each."""
-    return {
-        name: Curve(
-            np.concatenate([part[name] for part in parts], -2),
-            truth,
-            np.sum([size * made.tried(name) for made, size in chunks], axis=0),
-        )
-        for name in parts[0]
-    }
+    curves = {}
+    for name in parts[0]:
+        errors = np.concatenate([part[name] for part in parts], axis=-2)
+        runs = np.sum([size * made.tried(name) for made, size in chunks], axis=0)
+        curves[name] = Curve(errors, truth, runs)
+    return curves
 
 
 def bound_curve(log_deviation: Array, draws: Totals, truth: Truth) -> Curve:

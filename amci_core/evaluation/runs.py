@@ -207,15 +207,9 @@ class Runs:
         own *= truth.log_unit.size
         check_count("draws, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
-        self.rough = min(ROUGH, max(1, CHUNK_POINTS // own))
+        self.first, self.largest = 4 if dim == 1 else 1, max(1, CHUNK_POINTS // (dim**2 * own))
         # Every chunk costs as much as some 100,000 points, in any dimension.
-        self.turn = max(1, CHUNK_POINTS // (dim * own))
-        self._largest = max(1, CHUNK_POINTS // (dim**2 * own))
-        self._first = 4 if dim == 1 else 1
-
-    def sizes(self, runs: int) -> list[int]:
-        """The chunks that so many runs are made in: some 50 ms each, the first ones smaller."""
-        return chunk_sizes(runs, self._first, self._largest)
+        self.rough, self.turn = (max(1, CHUNK_POINTS // (n * own)) for n in (1, dim))
 
     def errors(
         self, runs: int, for_points: torch.Generator, for_choices: np.random.Generator
@@ -274,19 +268,19 @@ def runs_by_draws(runs: int, draws: Sequence[int] | Totals) -> NDArray[np.int64]
         [1000, 1000, 500, 250, 100]
     """
     halvings = np.ceil(np.log2(np.maximum(np.asarray(draws) / 512, 1))).astype(np.int64)
-    return np.minimum(runs, np.maximum(runs >> halvings, 100))
+    return np.asarray(np.minimum(runs, np.maximum(runs >> halvings, 100)))
 
 
 def in_turns(groups: Sequence[tuple[Runs, int]]) -> list[tuple[Runs, int]]:
     """The chunks of groups of runs, from the shortest runs to the longest, in their order.
 
-    A single group's chunks are its `sizes`. Of several groups the shortest starts with a rough
-    curve; then all take turns, the longest first, so that every total has runs early.
+    The chunks of a single group grow. Of several groups the shortest starts with a rough curve;
+    then all take turns, the longest first, so that every total has runs early.
     """
     (short, runs), *longer = groups
     if not longer:
-        return [(short, size) for size in short.sizes(runs)]
-    rough = min(short.rough, runs)
+        return [(short, size) for size in chunk_sizes(runs, short.first, short.largest)]
+    rough = min(ROUGH, short.rough, runs)
     turns = [
         [(made, size) for size in chunk_sizes(n, made.turn, made.turn)]
         for made, n in [*longer[::-1], (short, runs - rough)]
@@ -429,13 +423,11 @@ def checked_runs(runs: Any, draws: Totals) -> NDArray[np.int64]:
     """Runs of each total as an array (B,), from one number or one for each total.
 
     Raises:
-        ValueError: they are not whole numbers from 1 to `MAX_RUNS`, as many as totals, or increase.
+        ValueError: they are no whole numbers from 1 to `MAX_RUNS`, increase, or are too few.
     """
     every = runs if np.ndim(runs) else [runs] * len(draws)
     checked = np.array([check_count("runs", n, low=1, high=MAX_RUNS) for n in every])
     if checked.shape != draws.shape or (np.diff(checked) > 0).any():
-        raise ValueError(
-            f"runs: expected a number, or one for each of {len(draws)} draws that does not "
-            f"increase, got {runs!r:.200}"
-        )
+        few = f"{len(draws)} numbers that do not increase"
+        raise ValueError(f"runs: expected one for all draws, or {few}, got {runs!r:.99}")
     return checked

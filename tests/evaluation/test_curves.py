@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS
-from amci_core.evaluation.runs import effective_errors, quantiles
+from amci_core.evaluation.runs import effective_errors, quantiles, runs_by_draws
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
@@ -69,15 +69,17 @@ def test_the_mixture_of_exact_proposals_sits_on_the_bound(y, theta):
 
 def test_fixed_numbers_of_draws_from_each_proposal_go_below_the_bound_for_independent_ones():
     # Half of the draws, and Bin(T / 2, mu) of the others, lie above theta: with the weights of
-    # the test below the error has a closed form.
-    mu, total = float(PROBLEM.truth(1.0, 1.5)), 128
-    above = (total // 2 + np.arange(total // 2 + 1)) * mu / (1 + mu)
-    below = total // 2 - np.arange(total // 2 + 1)
-    pmf = binom.pmf(np.arange(total // 2 + 1), total // 2, mu)
-    exact = pmf @ (above / (above + below) / mu - 1) ** 2
-    found = curve("snis-qm-stratified", proposals=ORACLE, draws=[total])
-    assert abs(found.remse[0] - exact) < 4 * found.remse_error[0]
-    assert exact < 4 * (1 - mu) ** 2 / total / 5
+    # the test below the error has a closed form. Each total has its own number of runs.
+    mu, draws, runs = float(PROBLEM.truth(1.0, 1.5)), np.array([16, 128, 512]), [4000, 2000, 300]
+    exact = []
+    for half in draws // 2:
+        n = np.arange(half + 1)
+        above, below = (half + n) * mu / (1 + mu), half - n
+        exact.append(binom.pmf(n, half, mu) @ (above / (above + below) / mu - 1) ** 2)
+    found = curve("snis-qm-stratified", proposals=ORACLE, draws=draws, runs=runs)
+    assert (np.abs(found.remse - exact) < 4 * found.remse_error).all()
+    np.testing.assert_array_equal((~np.isnan(found.errors)).sum(axis=0), runs)
+    assert exact[1] < 4 * (1 - mu) ** 2 / draws[1] / 5
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -145,19 +147,42 @@ def test_the_monte_carlo_error_is_the_spread_over_seeds():
     assert abs(spread / stated - 1) < 4 / np.sqrt(2 * repeats)
 
 
-def test_a_stream_ends_where_the_one_shot_curves_are():
-    arguments: dict[str, Any] = {"draws": [2, 2000], "runs": 700, "seed": 3}
+@pytest.mark.parametrize("wanted", [700, [700, 200]])
+def test_a_stream_ends_where_the_one_shot_curves_are(wanted):
+    arguments: dict[str, Any] = {"draws": [2, 2000], "runs": wanted, "seed": 3}
     stream = list(amci.stream_error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments))
     final = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments)
-    runs = [item.runs for item in stream]
-    assert len(runs) > 2
-    assert all(before < after for before, after in itertools.pairwise(runs))
-    assert runs[-1] == final.runs == final.runs_wanted == 700
+    for values in ([item.runs for item in stream], [item.progress for item in stream]):
+        assert len(values) > 2
+        assert all(before < after for before, after in itertools.pairwise(values))
+    assert final.runs == final.runs_wanted == 700
+    assert final.progress == 1
+    assert final["amci"].runs.tolist() == np.broadcast_to(wanted, 2).tolist()
     for name in ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", "bound"):
         np.testing.assert_array_equal(stream[-1][name].remse, final[name].remse)
         np.testing.assert_array_equal(
             stream[-1][name].remse_quartiles, final[name].remse_quartiles
         )
+
+
+def test_a_rough_curve_of_the_smallest_totals_comes_first():
+    draws = [2, 500, 600, 3000]
+    runs = runs_by_draws(1000, draws)
+    assert runs.tolist() == [1000, 1000, 500, 125]
+    first = next(amci.stream_error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, draws=draws, runs=runs))
+    for curve in first.by_name.values():
+        known = np.isfinite(curve.remse)
+        assert known.all() if curve.known else known.tolist() == [True, True, False, False]
+        assert (curve.failed == 0).all()
+        assert not curve.determined[2:].any() or curve.known
+    assert first["snis-q2"].runs.tolist() == [30, 30, 0, 0]
+
+
+def test_as_many_runs_for_every_total_are_those_of_one_number():
+    settings = {"draws": [2, 2000], "seed": 3}
+    one = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, runs=50, **settings)
+    each = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, runs=[50, 50], **settings)
+    np.testing.assert_array_equal(one["amci"].errors, each["amci"].errors)
 
 
 def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
@@ -211,10 +236,17 @@ def test_runs_without_an_estimate_are_counted_apart():
     runs = 4000
     problem = cut_off(2.0)
     curves = amci.error_curves(
-        problem, IMPERFECT, 1.0, 1.5, draws=[2], runs=runs, estimators=["snis-q1"], truth=0.5
+        problem,
+        IMPERFECT,
+        *(1.0, 1.5),
+        draws=[2, 100],
+        runs=[runs, 10],
+        estimators=["snis-q1"],
+        truth=0.5,
     )
     found = curves["snis-q1"]
     assert f"snis-q1 at 2 draws: {found.failed[0]:,} of 4,000 runs failed" in str(curves)
+    assert found.failed[1] == 0
     none = 0.3538**2
     assert abs(found.failed[0] / runs - none) < 4 * np.sqrt(none * (1 - none) / runs)
     # All draws below theta, or all above: off by mu itself.
@@ -289,6 +321,8 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"draws": [1]}, r"draws: expected at least 2 draws, .* got 1"),
         ({"y": np.zeros((1000, 1)), "draws": [10**5]}, r"draws, of all .*: expected"),
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
+        ({"runs": [2, 1, 2, 1]}, r"runs: expected .* 4 numbers that do not increase, got \[2, 1"),
+        ({"runs": [2, 1]}, r"runs: expected .* 4 numbers that do not increase, got \[2, 1\]"),
         (
             {"estimators": ["amci", "best"]},
             r"estimators: expected names among amci-cv, .*bound, got",

@@ -185,30 +185,21 @@ class Computations:
             settings: The case.
             sobol: Whether the estimators that take Sobol points draw them.
         """
-
-        draws = self.draws(settings)
-
-        def stream(
-            proposals: Proposals, estimators: Estimators, points: str | None = None
-        ) -> Stream[ErrorCurves]:
-            return amci.stream_error_curves(
-                self.problem,
-                proposals,
-                *settings.pair,
-                draws=draws,
-                runs=runs_by_draws(settings.runs, draws),
-                estimators=estimators,
-                truth=self.reference(settings),
-                points=points,
-                seed=settings.seed,
-            )
-
-        proposals = self.proposals(settings)
-        shown = shown_estimators(self.problem, proposals)
-        own = stream(proposals, shown, "sobol" if sobol else None)
+        proposals, draws = self.proposals(settings), self.draws(settings)
+        shown: Estimators = shown_estimators(self.problem, proposals)
+        drawn = [(proposals, shown, "sobol" if sobol else None)]
         # With E2 known, AMCI's mean of f w is plain importance sampling, for every q2.
-        others = [stream(made, {name: "amci"}) for name, made in self.plain.items()]
-        return joined([own, *others]) if others else own
+        drawn += [(made, {name: "amci"}, None) for name, made in self.plain.items()]
+        same: dict[str, Any] = {"draws": draws, "runs": runs_by_draws(settings.runs, draws)}
+        same |= {"truth": self.reference(settings), "seed": settings.seed}
+        return joined(
+            [
+                amci.stream_error_curves(
+                    self.problem, made, *settings.pair, estimators=names, points=points, **same
+                )
+                for made, names, points in drawn
+            ]
+        )
 
     def reuse(
         self, settings: Settings, share: float = 0.5, common: bool = False

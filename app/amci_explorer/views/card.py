@@ -130,8 +130,8 @@ class Card:
         """How many of its units there are, and are wanted."""
         return found.runs, found.runs_wanted
 
-    def share(self, found: Any) -> float:
-        """Share of the work that is done."""
+    def fraction(self, found: Any) -> float:
+        """Which part of the work is done."""
         done, of = self.progress(found)
         return done / of
 
@@ -219,8 +219,8 @@ class Card:
         is_other = found and wanted and not self.answers(found.asked, wanted)
         share = 0.0
         if self.unit and not words and found and not is_other:
-            done, of = self.progress(found.value)
-            share, words = self.share(found.value), f"{done:,} {self.unit} in {found.seconds:.1f} s"
+            (done, of), share = self.progress(found.value), self.fraction(found.value)
+            words = f"{done:,} {self.unit} in {found.seconds:.1f} s"
             if found.stopped:
                 words = f"{done:,} of {of:,} {self.unit}: {found.stopped}"
             if not found.complete:

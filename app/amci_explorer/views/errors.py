@@ -111,7 +111,7 @@ class ErrorCard(Card):
     def asked(self, case: State) -> Request:
         return Request("error_curves", case.settings, (("sobol", case.sobol),))
 
-    def share(self, found: ErrorCurves) -> float:
+    def fraction(self, found: ErrorCurves) -> float:
         return found.progress
 
     def answers(self, asked: Request, wanted: Request) -> bool:
