@@ -17,7 +17,8 @@ def about_curves(found: ErrorCurves) -> str:
     """The text alternative of the curves."""
     ends = {name: float(c.remse[-1]) for name, c in found.by_name.items()}
     told = ", ".join(f"{ESTIMATORS[name].label} {number(end, 2)}" for name, end in ends.items())
-    return f"Mean relative squared error at {found.draws[-1]:,} total draws: {told}."
+    runs = f"{max(c.runs[-1] for c in found.by_name.values()):,} runs"
+    return f"Mean relative squared error of {runs} at {found.draws[-1]:,} total draws: {told}."
 
 
 def about_reference(truth: Truth) -> str:
