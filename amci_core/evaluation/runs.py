@@ -208,8 +208,8 @@ class Runs:
         check_count("draws, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
         self.first, self.largest = 4 if dim == 1 else 1, max(1, CHUNK_POINTS // (dim**2 * own))
-        # Every chunk costs as much as some 100,000 points, in any dimension.
-        self.rough, self.turn = (max(1, CHUNK_POINTS // (n * own)) for n in (1, dim))
+        # Of several groups: each chunk costs as much again as some 50,000 points of one dimension.
+        self.turn = max(1, CHUNK_POINTS // (2 * dim * own))
 
     def errors(
         self, runs: int, for_points: torch.Generator, for_choices: np.random.Generator
@@ -281,7 +281,7 @@ def in_turns(groups: Sequence[tuple[Runs, int]]) -> list[tuple[Runs, int]]:
     (short, runs), *longer = groups
     if not longer:
         return [(short, size) for size in chunk_sizes(runs, short.first, short.largest)]
-    rough = min(ROUGH, short.rough, runs)
+    rough = min(ROUGH, short.turn, runs)
     turns = [
         [(made, size) for size in chunk_sizes(n, made.turn, made.turn)]
         for made, n in [*longer[::-1], (short, runs - rough)]
