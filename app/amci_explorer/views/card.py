@@ -22,16 +22,16 @@ from amci_explorer.views import export
 from amci_explorer.views.figures import Theme, entitle_all
 from amci_explorer.views.layout import ON_SCREEN, card, column, row
 from amci_explorer.views.status import Status
-from amci_explorer.views.style import CROWDED
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words.settings import difference, file_name
 
-# Where there is little room the status has a line of its own: one that breaks would move what is
-# below. The buttons come a moment later, and have their room.
-FOOT = f"""
-@media {CROWDED} {{
-  :host {{ flex-wrap: wrap !important; justify-content: end; min-height: 66px; }}
-}}
+# It keeps its height: longer words lie on the picture for as long as they are there.
+TOP = ":host { height: %dpx; margin-bottom: 6px; z-index: 1; align-items: start !important; }"
+# On the line of the fold below it, beside its arrow.
+FOOT = """
+:host { justify-content: end; height: 44px; margin: 0 36px -44px 0; z-index: 1;
+        pointer-events: none; }
+:host > * { pointer-events: auto; }
 """
 
 
@@ -86,12 +86,16 @@ class Card:
         self.halted = ""
         self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
         self.body = column(*self.content())
-        buttons = [self.button] if self.unit else []
+        top = [self.status, self.button] if self.unit else [self.status]
         self.panel = card(
             self.title,
+            row(*top, gap=8, stylesheet=TOP % (36 if self.unit else 18)),
             self.body,
-            row(self.status, self.csv, *buttons, gap=8, stylesheet=FOOT),
-            *([] if self.is_table else [self._as_table.panel]),
+            *(
+                [row(self.csv)]
+                if self.is_table
+                else [row(self.csv, stylesheet=FOOT), self._as_table.panel]
+            ),
             tools=self.tools(),
             help_text=self.help,
         )

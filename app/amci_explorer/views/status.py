@@ -9,8 +9,12 @@ from html import escape
 from amci_explorer.views.layout import HTML
 
 STYLE = """
-p { margin: 0; font-size: var(--small); line-height: 1.4; font-variant-numeric: tabular-nums; }
-progress { width: 100%; height: 6px; accent-color: var(--accent); }
+p { margin: 0; font-size: var(--small); line-height: 1.2; font-variant-numeric: tabular-nums;
+    background: var(--paper); }
+progress { display: block; width: 100%; height: 4px; appearance: none; border: 0; }
+progress, ::-webkit-progress-bar { background: var(--line); }
+::-webkit-progress-value { background: var(--accent); }
+::-moz-progress-bar { background: var(--accent); }
 progress.still { visibility: hidden; }
 """
 
