@@ -25,14 +25,8 @@ from amci_explorer.views.status import Status
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words.settings import difference, file_name
 
-# It keeps its height: longer words lie on the picture for as long as they are there.
-TOP = ":host { height: %dpx; margin-bottom: 6px; z-index: 1; align-items: start !important; }"
 # On the line of the fold below it, beside its arrow.
-FOOT = """
-:host { justify-content: end; height: 44px; margin: 0 36px -44px 0; z-index: 1;
-        pointer-events: none; }
-:host > * { pointer-events: auto; }
-"""
+FOOT = ":host { align-self: end; margin: 5px 36px -36px 0 !important; z-index: 1; }"
 
 
 class Card:
@@ -57,6 +51,8 @@ class Card:
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
     # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
+    # Whether it is computed before it can be seen.
+    at_once: ClassVar[bool] = False
     # Whether its numbers stand in a table already.
     is_table: ClassVar[bool] = False
 
@@ -76,7 +72,7 @@ class Card:
             filename=f"{self.name}.csv",
             variant="text",
             sx={"textTransform": "none"},
-            stylesheets=[ON_SCREEN],
+            stylesheets=[ON_SCREEN] if self.is_table else [ON_SCREEN, FOOT],
             **looks,
         )
         # Takes what is computed for the reference case.
@@ -86,16 +82,12 @@ class Card:
         self.halted = ""
         self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
         self.body = column(*self.content())
-        top = [self.status, self.button] if self.unit else [self.status]
         self.panel = card(
             self.title,
-            row(*top, gap=8, stylesheet=TOP % (36 if self.unit else 18)),
+            row(self.status, self.button, gap=8) if self.unit else self.status,
             self.body,
-            *(
-                [row(self.csv)]
-                if self.is_table
-                else [row(self.csv, stylesheet=FOOT), self._as_table.panel]
-            ),
+            self.csv,
+            *([] if self.is_table else [self._as_table.panel]),
             tools=self.tools(),
             help_text=self.help,
         )
@@ -219,7 +211,9 @@ class Card:
         share = 0.0
         if self.unit and not words and found and not is_other:
             done, of = self.progress(found.value)
-            share, words = done / of, f"{done:,} {self.unit} in {found.seconds:.1f} s"
+            share, words = done / of, f"{done:,} {self.unit}"
+            if found.seconds:
+                words += f" in {found.seconds:.1f} s"
             if found.stopped:
                 words = f"{done:,} of {of:,} {self.unit}: {found.stopped}"
             if not found.complete:

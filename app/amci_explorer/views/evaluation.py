@@ -11,7 +11,8 @@ import numpy as np
 
 from amci_explorer.colours import SWEPT
 from amci_explorer.compute.requests import Request
-from amci_explorer.numbers.evaluated import Evaluated, chosen
+from amci_explorer.compute.results import Result
+from amci_explorer.numbers.evaluated import Evaluated, chosen, stored
 from amci_explorer.plots.evaluation import evaluation
 from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS, nearest
@@ -38,7 +39,7 @@ class EvaluationCard(Card):
     title = CARDS["evaluation"]
     unit = "cases"
     help = HELP["evaluation"]
-    drawn = ("y", "theta", "band", "single", "source")
+    drawn = ("y", "theta", "band", "single", "source", "variant", "snapshot")
 
     def content(self) -> list[Any]:
         # The live evaluation that was started last; and where the listed case that is looked at
@@ -74,8 +75,9 @@ class EvaluationCard(Card):
         if case.source == "live":
             settings = replace(case.settings, y=(), theta=(), draws=0, runs=case.case_runs)
             return Request("evaluation", settings, (("cases", case.cases),))
-        stored = chosen(case.settings)
-        return None if stored is None else Request("stored_evaluation", stored)
+        settings = chosen(case.settings)
+        # Read here, and asked of no worker.
+        return None if settings is None else Request("stored_evaluation", settings)
 
     def progress(self, found: Evaluated) -> tuple[int, int]:
         return found.done, found.wanted
@@ -88,18 +90,14 @@ class EvaluationCard(Card):
         hide(self.cases, True)
 
     def start(self) -> None:
-        asked = self.asked(self.state)
-        if asked is None:
-            self.clear()
-            words = "No evaluation is stored for these proposals. Choose live to run a small one."
-            self._text.object = f"<p>{words}</p>"
-        elif asked.what == "evaluation" and asked != self._ordered:
-            # What costs something is computed when the user says so.
-            self.results.cancel(self.name)
-            self.halted = "Press Run to start a live evaluation"
-            self.tell()
+        live = self.state.source == "live"
+        if live and self.asked(self.state) == self._ordered:
+            super().start()
             return
-        super().start()
+        self.results.cancel(self.name)
+        # What costs something is computed when the user says so.
+        self.halted = "Press Run to start a live evaluation" if live else ""
+        self.tell()
 
     def press(self) -> None:
         self._ordered = self.asked(self.state)
@@ -127,8 +125,17 @@ class EvaluationCard(Card):
         hide(self.cases, len(options) == 1)
 
     def redraw(self) -> None:
-        hide(self._sizes, self.state.source != "live")
-        if self._drawn != (self._rank, self.state.band, self.state.single):
+        live, asked = self.state.source == "live", self.asked(self.state)
+        hide(self._sizes, not live)
+        if asked is None:
+            self.clear()
+            words = "No evaluation is stored for these proposals. Choose live to run a small one."
+            self._text.object = f"<p>{words}</p>"
+        elif not live and (self.shown is None or self.shown.asked != asked):
+            found = Result(asked, stored(asked.settings), 0.0, complete=True)
+            self.results.all[self.name] = found
+            self.take(found)
+        elif self._drawn != (self._rank, self.state.band, self.state.single):
             super().redraw()
 
     @property

@@ -16,6 +16,14 @@ from amci_explorer.server.session import callback
 from amci_explorer.views.figures import dress, entitle, give_up_names
 from amci_explorer.views.layout import column
 
+# Until there is a picture, two axes and a word.
+EMPTY = """
+:host(.empty) { --line-of: linear-gradient(var(--muted) 0 0); background:
+    var(--line-of) 60px calc(100% - 40px) / calc(100% - 80px) 1px no-repeat,
+    var(--line-of) 60px 8px / 1px calc(100% - 48px) no-repeat; }
+:host(.empty)::after { content: "no result yet"; margin: auto; color: var(--muted); }
+"""
+
 Point = Callable[[float, float], None]
 
 
@@ -58,7 +66,8 @@ class Picture(pn.pane.HoloViews):
         self.figure: figure | None = None
         self.shown: Any = None
         # Without a picture it has no height.
-        self.panel = column(self, stylesheet=f":host {{ min-height: {height}px; }}")
+        room = f":host {{ min-height: {height}px; }} {EMPTY}"
+        self.panel = column(self, stylesheet=room, css_classes=["empty"])
 
     def draw(self, picture: hv.Element | hv.Overlay) -> None:
         """Draws a picture, in place if it has the parts of the last one."""
@@ -70,6 +79,7 @@ class Picture(pn.pane.HoloViews):
             return
         self._parts, self._pipe = parts, hv.streams.Pipe(data=picture)
         self.object = hv.DynamicMap(lambda data: data, streams=[self._pipe])
+        self.panel.css_classes = []
 
     def clear(self) -> None:
         """Shows nothing, and keeps the room."""
@@ -77,6 +87,7 @@ class Picture(pn.pane.HoloViews):
             give_up_names(self.figure)
         self._parts, self.shown, self.figure = [], None, None
         self.object = None
+        self.panel.css_classes = ["empty"]
 
     def source(self, group: str) -> Any:
         """An element's data in the page, to move what follows a drag; None before it is there."""

@@ -55,6 +55,8 @@ class PlayCard(Card):
     unit = ""
     help = HELP["play"]
     drawn = ("coordinate",)
+    # Its draws are marked at the densities.
+    at_once = True
 
     def content(self) -> list[Any]:
         empty: dict[str, Any] = {name: [] for name in COLUMNS}

@@ -5,13 +5,16 @@ from __future__ import annotations
 __all__ = ["Status"]
 
 from html import escape
+from typing import Any
 
 from amci_explorer.views.layout import HTML
 
+# It keeps its height: longer words lie on the picture for as long as they are there.
 STYLE = """
+:host { height: %dpx; z-index: 1; }
 p { margin: 0; font-size: var(--small); line-height: 1.2; font-variant-numeric: tabular-nums;
     background: var(--paper); }
-progress { display: block; width: 100%; height: 4px; appearance: none; border: 0; }
+progress { display: block; width: 100%%; height: 4px; appearance: none; border: 0; }
 progress, ::-webkit-progress-bar { background: var(--line); }
 ::-webkit-progress-value { background: var(--accent); }
 ::-moz-progress-bar { background: var(--accent); }
@@ -28,7 +31,8 @@ class Status(HTML):
     """
 
     def __init__(self, card: str, bar: str) -> None:
-        super().__init__("", STYLE, styles={"flex": "1 1 auto"})
+        looks: dict[str, Any] = {"margin": (0, 0, 6, 0), "styles": {"flex": "1 1 auto"}}
+        super().__init__("", STYLE % (36 if bar else 18), **looks)
         self._card, self._bar = card, bar
         self.say("")
 

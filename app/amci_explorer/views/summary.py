@@ -39,6 +39,7 @@ class SummaryCard(Card):
     unit = ""
     is_table = True
     compares = True
+    at_once = True
     help = HELP["summary"]
 
     def content(self) -> list[Any]:

@@ -8,8 +8,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
 
 from amci_explorer.compute.results import Results
+from amci_explorer.js.scripts import SIGHT
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
@@ -34,6 +37,17 @@ PLAIN = {
 }
 
 
+class Sight(JSComponent):
+    """Covers its column, and tells whether that is on the screen; nothing of it shows."""
+
+    seen: Any = param.Boolean(default=False, doc="Whether any of it is.")
+    _esm = SIGHT
+
+    def __init__(self) -> None:
+        covering = {"position": "absolute", "inset": "0", "visibility": "hidden"}
+        super().__init__(margin=0, styles=covering)
+
+
 class TabsView:
     """Creates the tabs, with the card in them that the state names.
 
@@ -44,6 +58,9 @@ class TabsView:
         kinds: The cards' classes, from left to right.
         state: What names the open one.
         results: Where their results come from.
+
+    Attributes:
+        sight: Whether the open card is on the screen.
     """
 
     def __init__(self, *kinds: type[Card], state: State, results: Results) -> None:
@@ -63,7 +80,9 @@ class TabsView:
         )
         self._strip.param.watch(callback(self._turned), "active")
         self._place = column(stylesheet=ROOM)
-        self.panel = column(self._note, self._strip, self._place)
+        self.sight = Sight()
+        self.sight.param.watch(callback(self._look), "seen")
+        self.panel = column(self._note, self._strip, self._place, self.sight)
 
     @property
     def card(self) -> Card:
@@ -109,6 +128,10 @@ class TabsView:
         self._dark = dark
         for made in self._made.values():
             made.recolour(dark)
+
+    def _look(self, event: Any) -> None:
+        if event.new:
+            self.card.start()
 
     def _turned(self, event: Any) -> None:
         name = list(self._kinds)[event.new]
