@@ -41,13 +41,8 @@ class MapCard(Card):
     drawn = ("y", "theta", "layer", "across", "upwards")
 
     def content(self) -> list[Any]:
-        self.map = Picture(
-            "amortization-map",
-            "Quality of the proposals over y and theta.",
-            height=440,
-            moved=self._move,
-            dropped=self.state.commit,
-        )
+        acts = {"moved": self._move, "dropped": self.state.commit}
+        self.map = Picture("amortization-map", height=440, **acts)
         layer, across, upwards = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
             for name, label in (
@@ -85,11 +80,11 @@ class MapCard(Card):
         del complete
         labels = plane_axes(self.state.problem)
         self._drawn = self.state.layer
-        self.map.draw(
-            amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark)
-        )
         about, name = about_map(found, labels), layers(self.state.problem)[self._drawn]
-        self.map.describe(f"{about} Its colours show: {name}.")
+        self.map.draw(
+            amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark),
+            f"{about} Its colours show: {name}.",
+        )
         self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
 
     def redraw(self) -> None:

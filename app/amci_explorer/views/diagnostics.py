@@ -69,11 +69,8 @@ class DiagnosticsCard(Card):
     def content(self) -> list[Any]:
         self._verdict = HTML(EMPTY, STYLE, margin=(0, 0, 12, 0))
         self._histograms, self._scatters = (
-            {name: Picture(f"diagnostics-{what}-{name}", words, height=230) for name in STYLES}
-            for what, words in (
-                ("weights", "Histogram of log weights."),
-                ("scatter", "Weights against x."),
-            )
+            {name: Picture(f"diagnostics-{what}-{name}", height=230) for name in STYLES}
+            for what in ("weights", "scatter")
         )
         self._coordinate = bound(
             self.state,
@@ -86,9 +83,7 @@ class DiagnosticsCard(Card):
         )
         self._place = column()
         self._there: tuple[str, ...] = ()
-        self.way = Picture(
-            "diagnostics-way", "AMCI's estimate along the draws, with its interval.", height=280
-        )
+        self.way = Picture("diagnostics-way", height=280)
         self.find = pmui.Button(
             label="Find an answer", variant="outlined", size="small", margin=0, visible=False
         )
@@ -137,11 +132,10 @@ class DiagnosticsCard(Card):
         if (answer := self.results.of(ANSWER)) is not None:
             self._take_answer(answer)
         for term in found.terms:
-            histogram, name = self._histograms[term.name], pretty(term.name, signed=self._signed)
-            histogram.draw(weights_histogram(term, name, dark=self.dark))
-            histogram.describe(about_histogram(term, name))
-        self.way.draw(running_estimate(found, dark=self.dark))
-        self.way.describe(about_way(found))
+            name = pretty(term.name, signed=self._signed)
+            picture = weights_histogram(term, name, dark=self.dark)
+            self._histograms[term.name].draw(picture, about_histogram(term, name))
+        self.way.draw(running_estimate(found, dark=self.dark), about_way(found))
         self.redraw()
 
     def _ask(self) -> None:
@@ -169,9 +163,10 @@ class DiagnosticsCard(Card):
             return
         for term in self.shown.value.terms:
             name = pretty(term.name, signed=self._signed)
-            scatter, at, label = self._scatters[term.name], self.state.coordinate - 1, self._label
-            scatter.draw(weights_against_x(term, name, at, label=label, dark=self.dark))
-            scatter.describe(about_scatter(term, name, self.shown.value.draws, label))
+            at, label = self.state.coordinate - 1, self._label
+            picture = weights_against_x(term, name, at, label=label, dark=self.dark)
+            about = about_scatter(term, name, self.shown.value.draws, label)
+            self._scatters[term.name].draw(picture, about)
 
     @property
     def _label(self) -> str:

@@ -47,8 +47,7 @@ class EvaluationCard(Card):
         self._ordered: Request | None = None
         self._place: Any = None
         self._drawn: Any = None
-        alternative = "Relative mean squared error of every estimator against total draws."
-        self.picture = Picture(self.name, alternative, height=460)
+        self.picture = Picture(self.name, height=460)
         labels = {"source": "Results", "band": "Band", "single": "Single cases of"}
         choices = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
@@ -107,8 +106,8 @@ class EvaluationCard(Card):
         state, rank = self.state, self._rank
         self._drawn = rank, state.band, state.single
         looks: dict[str, Any] = {"band": state.band, "single": state.single, "dark": self.dark}
-        self.picture.draw(evaluation(found, rank=rank if rank >= 0 else None, **looks))
-        self.picture.describe(about_picture(found))
+        picture = evaluation(found, rank=rank if rank >= 0 else None, **looks)
+        self.picture.draw(picture, about_picture(found))
         if self.shown is not None:
             variant = self.shown.asked.settings.variant
             words = about_evaluation(found, state.problem, variant, state.single)

@@ -36,7 +36,6 @@ class Picture(pn.pane.HoloViews):
 
     Arguments:
         called: Its name in files and tests.
-        alternative: What it shows, for someone who cannot see it.
         height: Height in pixels.
         moved: Called with the place that was clicked, if that means anything.
         dropped: If there is one, a drag moves too, and this is called at the end of a click or
@@ -46,7 +45,6 @@ class Picture(pn.pane.HoloViews):
     def __init__(
         self,
         called: str,
-        alternative: str,
         *,
         height: int,
         moved: Point | None = None,
@@ -59,7 +57,7 @@ class Picture(pn.pane.HoloViews):
             linked_axes=False,
             widgets={},
         )
-        self._called, self.alternative, self._titles = called, alternative, ("", "")
+        self._called, self._words, self._titles = called, "", ("", "")
         self._moved, self._dropped = moved, dropped
         self._parts: list[Any] = []
         self._pipe = hv.streams.Pipe()
@@ -69,13 +67,20 @@ class Picture(pn.pane.HoloViews):
         room = f":host {{ min-height: {height}px; }} {EMPTY}"
         self.panel = column(self, stylesheet=room, css_classes=["empty"])
 
-    def draw(self, picture: hv.Element | hv.Overlay) -> None:
-        """Draws a picture, in place if it has the parts of the last one."""
+    def draw(self, picture: hv.Element | hv.Overlay, words: str) -> None:
+        """Draws a picture, in place if it has the parts of the last one.
+
+        Arguments:
+            picture: What is shown.
+            words: The same, for someone who cannot see it.
+        """
+        self._words = words
         kind = hv.opts.Overlay if isinstance(picture, hv.Overlay) else hv.opts.Points
         self.shown = picture = picture.opts(kind(hooks=[self._dress]))
         parts = [(type(each), each.group, each.label) for each in _elements(picture)]
         if parts == self._parts:
             self._pipe.send(picture)
+            self._label()
             return
         self._parts, self._pipe = parts, hv.streams.Pipe(data=picture)
         self.object = hv.DynamicMap(lambda data: data, streams=[self._pipe])
@@ -94,11 +99,6 @@ class Picture(pn.pane.HoloViews):
         name = f"{self._called}-{group}".lower()
         return None if self.figure is None else self.figure.select_one({"name": name})
 
-    def describe(self, text: str) -> None:
-        """Renews the text alternative."""
-        self.alternative = text
-        self._label()
-
     def entitle(self, problem: str, f: str) -> None:
         """Names the problem in the picture's file, and another f in the picture."""
         self._titles = problem, f
@@ -106,7 +106,7 @@ class Picture(pn.pane.HoloViews):
 
     def _label(self) -> None:
         if self.figure is not None:
-            self.figure.html_attributes = {"role": "img", "aria-label": self.alternative}
+            self.figure.html_attributes = {"role": "img", "aria-label": self._words}
             entitle(self.figure, *self._titles)
 
     def _dress(self, plot: Any, element: Any) -> None:

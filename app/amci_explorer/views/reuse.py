@@ -36,13 +36,8 @@ class ReuseCard(Card):
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
-        self.map = Picture(
-            "reuse-map",
-            "Relative error over alpha and beta.",
-            height=400,
-            moved=self._move,
-            dropped=self.state.commit,
-        )
+        acts = {"moved": self._move, "dropped": self.state.commit}
+        self.map = Picture("reuse-map", height=400, **acts)
         alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
         beta = sliding(self.state, "beta", "β: share of E₂ from q₁")
         # As much room without marks as with them: nothing below may jump when they come.
@@ -87,19 +82,15 @@ class ReuseCard(Card):
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
         alpha, beta = self.state.alpha, self.state.beta
-        self.map.draw(reuse_map(found, alpha=alpha, beta=beta, dark=self.dark))
-        self.map.describe(about_map(found))
+        picture = reuse_map(found, alpha=alpha, beta=beta, dark=self.dark)
+        self.map.draw(picture, about_map(found))
         self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
-        best = best_splits(found) if complete else {}
-        shares = {name: n / sum(found.counts) for name, n in best.items()}
-        self.share.marks = [
-            {
-                "value": share,
-                "label": f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}",
-                "above": name == "AMCI",
-            }
-            for name, share in shares.items()
-        ]
+        marks = []
+        for name, n in best_splits(found).items() if complete else ():
+            share = n / sum(found.counts)
+            label = f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}"
+            marks.append({"value": share, "label": label, "above": name == "AMCI"})
+        self.share.marks = marks
 
     def redraw(self) -> None:
         """Moves the point with a drag."""
