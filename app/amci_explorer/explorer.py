@@ -94,7 +94,6 @@ class Explorer:
         self.errors = ErrorCard(self.state, self.results)
         self.summary = SummaryCard(self.state, self.results)
         self.tabs = TabsView(*TABS, state=self.state, results=self.results)
-        self.tabs.sight.seen = self.small
         self.film = FilmView(self.state)
         self.controls = Controls(
             self.state,
@@ -168,7 +167,7 @@ class Explorer:
         self._write_address()
         self.densities.describe()
         for card in self.cards:
-            if card.at_once or self.tabs.sight.seen:
+            if card.at_once or self.small or self.tabs.sight.seen:
                 card.start()
 
     def close(self, _: Any) -> None:

@@ -64,7 +64,7 @@ class Turned:
         self.explorer = Explorer(self.document, query)
         # As in a browser that has scrolled there.
         with param.discard_events(self.explorer.tabs.sight):
-            self.explorer.tabs.sight.seen = True
+            self.explorer.tabs.sight.seen = not self.explorer.small
 
     def choose(self, name):
         """What choosing a problem does."""

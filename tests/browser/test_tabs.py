@@ -137,7 +137,9 @@ def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(
 
 def test_an_evaluation_is_shown_and_its_list_leads_to_a_case(visit):
     opened = visit("?runs=4&card=evaluation&cases=4&case_runs=8")
-    opened.wait_for_end(100, "evaluation")
+    opened.wait_for_data("evaluation-curve-amci", "draws")
+    # In no time, since nothing was computed.
+    assert opened.status("evaluation") == "100 cases"
     cases = opened.page.get_by_role("combobox", name="Go to a case")
     hardest = cases.locator("option").nth(1).inner_text()
     number = int(re.match(r"case (\d+),", hardest)[1])
