@@ -23,6 +23,7 @@ import amci_core as amci
 
 def shown(state, found=None):
     """A card with what is stored, or with something else."""
+    state.set(card="evaluation")
     card = EvaluationCard(state, Results())
     card.open()
     if found is not None:

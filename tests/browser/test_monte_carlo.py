@@ -199,7 +199,7 @@ def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, pap
     the_strip_shows_the_estimates_of_the_core(opened, problem, paper)
     # Nobody has asked for it: it is below the screen.
     assert opened.status("reuse") == ""
-    opened.page.get_by_role("heading", name="Sample reuse").scroll_into_view_if_needed()
+    opened.look_at("Sample reuse")
     the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper)
     alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened)
     errors_can_be_absolute(opened, problem)

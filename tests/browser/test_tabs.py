@@ -51,6 +51,7 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
     expect(alternative).to_have_count(1)
     # When a slider is let go, the draws are those of the new case.
     before = opened.data(points("E1_plus"), "x")
+    opened.look_at("Diagnostics")
     opened.move("Threshold θ", 1.0)
     after = opened.wait_for_other(points("E1_plus"), "x", before)
     moved = computed_diagnosis("tail-1d", 2.0, 1.0, seed=5)

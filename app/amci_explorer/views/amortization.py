@@ -21,14 +21,10 @@ from amci_explorer.state.fields import FIELDS, layers, plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, column, hide, side_by_side
-from amci_explorer.views.picture import Picture
+from amci_explorer.views.layout import column, hide, side_by_side
+from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.plane import about_map, about_place
-
-TEXT = """
-p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 3em; max-width: 90ch }
-"""
 
 
 class MapCard(Card):
@@ -52,7 +48,7 @@ class MapCard(Card):
             )
         )
         self._planes = side_by_side(across, upwards, least=240)
-        self._text = HTML("<p></p>", TEXT)
+        self._text = Words(2)
         return [column(layer, self._planes, gap=4), self.map.panel, self._text]
 
     def asked(self, case: State) -> Request | None:
@@ -73,11 +69,10 @@ class MapCard(Card):
 
     def clear(self) -> None:
         self.map.clear()
-        self._text.object = "<p></p>"
+        self._text.say("")
         hide(self._planes, len(plane_axes(self.state.problem)) <= 2)
 
     def draw(self, found: AmortizationMap, *, complete: bool) -> None:
-        del complete
         labels = plane_axes(self.state.problem)
         self._drawn = self.state.layer
         about, name = about_map(found, labels), layers(self.state.problem)[self._drawn]
@@ -85,7 +80,7 @@ class MapCard(Card):
             amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark),
             f"{about} Its colours show: {name}.",
         )
-        self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
+        self._text.say(about_place(found, self._at, inside=self._is_inside))
 
     def redraw(self) -> None:
         if self.shown is None or self.why_not(self.state.problem):
@@ -96,8 +91,7 @@ class MapCard(Card):
             return
         across, upwards = self._at
         yours.data = dict(zip(self._along, ([across], [upwards]), strict=True))
-        about = about_place(self.shown.value, self._at, inside=self._is_inside)
-        self._text.object = f"<p>{about}</p>"
+        self._text.say(about_place(self.shown.value, self._at, inside=self._is_inside))
 
     def _move(self, across: float, upwards: float) -> None:
         """Moves the case to a point of the plane that is shown."""

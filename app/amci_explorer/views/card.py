@@ -107,7 +107,6 @@ class Card:
     @staticmethod
     def why_not(problem: Problem) -> str:
         """Why it makes no sense for a problem, in a sentence; empty if it does."""
-        del problem
         return ""
 
     def clear(self) -> None:

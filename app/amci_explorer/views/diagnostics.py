@@ -11,7 +11,6 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.diagnostics.verdict import LEVELS
-from amci_explorer.colours import VERDICTS
 from amci_explorer.compute.computations import MOST_DRAWS
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
@@ -29,6 +28,7 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, row, side_by_side
 from amci_explorer.views.picture import Picture
+from amci_explorer.views.status import VERDICT, verdict
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import (
     about_answer,
@@ -40,15 +40,7 @@ from amci_explorer.words.diagnosis import (
     pretty,
 )
 
-STYLE = """
-.verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }
-.level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
-p, li { margin: 0 0 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
-ul { margin: 0; padding-left: 1.1rem; }
-.wide { overflow-x: auto; }
-table { border-spacing: 0; margin-top: 8px; font-size: var(--text); }
-th, td { padding: 2px 24px 2px 0; text-align: left; font-variant-numeric: tabular-nums; }
-"""
+STYLE = "th, td { padding: 2px 24px 2px 0; text-align: left; }"
 ANSWER = "answer"
 SEARCHING = (
     "Tries more draws, then half of them from the defensive density, then a reference value: each "
@@ -67,7 +59,7 @@ class DiagnosticsCard(Card):
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:
-        self._verdict = HTML(EMPTY, STYLE, margin=(0, 0, 12, 0))
+        self._verdict = HTML(EMPTY, VERDICT, STYLE)
         self._histograms, self._scatters = (
             {name: Picture(f"diagnostics-{what}-{name}", height=230) for name in STYLES}
             for what in ("weights", "scatter")
@@ -88,7 +80,7 @@ class DiagnosticsCard(Card):
             label="Find an answer", variant="outlined", size="small", margin=0, visible=False
         )
         self.find.on_click(callback(lambda _: self._ask()))
-        self.answer = HTML("", STYLE)
+        self.answer = HTML("", VERDICT)
         self._asker = SimpleNamespace(
             name=ANSWER, begin=self._searching, take=self._take_answer, end=self._end_answer
         )
@@ -119,13 +111,8 @@ class DiagnosticsCard(Card):
         self._verdict.object = EMPTY
 
     def draw(self, found: Diagnosis, *, complete: bool) -> None:
-        del complete
-        style = VERDICTS[found.level]
-        self._verdict.object = (
-            f'<div class="verdict" role="status" style="--level: {style.colour(self.dark)}">'
-            f'<div class="level">{style.label}</div>{about_verdict(found)}</div>'
-            + about_terms(found, signed=self._signed)
-        )
+        judged = verdict(found.level, about_verdict(found), dark=self.dark)
+        self._verdict.object = judged + about_terms(found, signed=self._signed)
         # An answer is the case's: for another one it has to be asked for.
         self.find.visible = found.level != LEVELS[0]
         self.answer.object = ""

@@ -23,11 +23,10 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.figures import LEGEND, legend
 from amci_explorer.views.inputs import CountField, select
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
-from amci_explorer.views.picture import Picture
+from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.evaluation import about_evaluation, about_picture
 
-TEXT = "p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 # In the list of cases: none of them.
 NONE = {"no case selected": -1}
 
@@ -38,6 +37,8 @@ class EvaluationCard(Card):
     name = "evaluation"
     title = CARDS["evaluation"]
     unit = "cases"
+    # It computes what the user orders, and nothing else.
+    at_once = True
     help = HELP["evaluation"]
     drawn = ("y", "theta", "band", "single", "source", "variant", "snapshot")
 
@@ -58,7 +59,7 @@ class EvaluationCard(Card):
             for name, label in (("cases", "Cases"), ("case_runs", "Runs per case"))
         )
         self._sizes = side_by_side(*(column(field) for field in fields), least=140)
-        self._text = HTML("", TEXT)
+        self._text = Words(html_attributes={"role": "status"})
         self.cases = select("Go to a case", NONE, margin=(16, 0, 6, 0))
         self.cases.param.watch(callback(self._go), "value")
         return [
@@ -84,7 +85,7 @@ class EvaluationCard(Card):
     def clear(self) -> None:
         self._ordered = self._place = self.shown = None
         self.picture.clear()
-        self._text.object = ""
+        self._text.say("")
         self.cases.param.update(options=NONE, value=-1)
         hide(self.cases, True)
 
@@ -110,8 +111,7 @@ class EvaluationCard(Card):
         self.picture.draw(picture, about_picture(found))
         if self.shown is not None:
             variant = self.shown.asked.settings.variant
-            words = about_evaluation(found, state.problem, variant, state.single)
-            self._text.object = f'<p role="status">{words}</p>'
+            self._text.say(about_evaluation(found, state.problem, variant, state.single))
         options = dict(NONE)
         if complete and found.cases is not None and state.single in found.cases.by_name:
             # The hardest first.
@@ -125,12 +125,13 @@ class EvaluationCard(Card):
 
     def redraw(self) -> None:
         live, asked = self.state.source == "live", self.asked(self.state)
+        is_open, shown = self.state.card == self.name, self.shown and self.shown.asked
         hide(self._sizes, not live)
         if asked is None:
             self.clear()
             words = "No evaluation is stored for these proposals. Choose live to run a small one."
-            self._text.object = f"<p>{words}</p>"
-        elif not live and (self.shown is None or self.shown.asked != asked):
+            self._text.say(words)
+        elif is_open and not live and asked != shown:
             found = Result(asked, stored(asked.settings), 0.0, complete=True)
             self.results.all[self.name] = found
             self.take(found)

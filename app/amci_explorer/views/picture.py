@@ -2,7 +2,7 @@ r"""A HoloViews picture in the page: redrawn in place, with words for those who 
 
 from __future__ import annotations
 
-__all__ = ["Picture"]
+__all__ = ["Picture", "Words"]
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from bokeh.plotting import figure
 
 from amci_explorer.server.session import callback
 from amci_explorer.views.figures import dress, entitle, give_up_names
-from amci_explorer.views.layout import column
+from amci_explorer.views.layout import HTML, column
 
 # Until there is a picture, two axes and a word.
 EMPTY = """
@@ -22,6 +22,11 @@ EMPTY = """
     var(--line-of) 60px calc(100% - 40px) / calc(100% - 80px) 1px no-repeat,
     var(--line-of) 60px 8px / 1px calc(100% - 48px) no-repeat; }
 :host(.empty)::after { content: "no result yet"; margin: auto; color: var(--muted); }
+"""
+
+WORDS = """
+p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch;
+    min-height: %gem; }
 """
 
 Point = Callable[[float, float], None]
@@ -137,6 +142,17 @@ class Picture(pn.pane.HoloViews):
             self._moved(event.x, event.y)
         if self._dropped is not None and event.event_name != "pan":
             self._dropped()
+
+
+class Words(HTML):
+    """Creates what is said below a picture, nothing yet, with room for so many lines."""
+
+    def __init__(self, lines: int = 0, **options: Any) -> None:
+        super().__init__("<p></p>", WORDS % (1.5 * lines), **options)
+
+    def say(self, text: str) -> None:
+        """Says another text, in HTML."""
+        self.object = f"<p>{text}</p>"
 
 
 def _elements(picture: Any) -> list[hv.Element]:

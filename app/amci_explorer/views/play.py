@@ -127,7 +127,6 @@ class PlayCard(Card):
         self.player.value = 0
 
     def draw(self, found: Playback, *, complete: bool) -> None:
-        del complete
         self.clear()
         estimate, error = found.estimate, found.error.copy()
         error[: FEW - 1] = np.nan

@@ -15,15 +15,11 @@ from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, side_by_side
-from amci_explorer.views.picture import Picture
+from amci_explorer.views.layout import side_by_side
+from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.reuse import about_map, about_reuse, best_splits
 
-TEXT = """
-p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 6em;
-    max-width: 90ch; }
-"""
 SPLIT = "N : M, draws from q₁ and q₂ in per cent"
 
 
@@ -43,7 +39,7 @@ class ReuseCard(Card):
         # As much room without marks as with them: nothing below may jump when they come.
         self.share = sliding(self.state, "share", SPLIT, splits=True, margin=(10, 0, 20, 0))
         common = flag(self.state, "common", "common random numbers")
-        self._text = HTML("<p></p>", TEXT)
+        self._text = Words(4)
         return [
             self.map.panel,
             side_by_side(alpha, beta, least=340),
@@ -72,7 +68,7 @@ class ReuseCard(Card):
 
     def clear(self) -> None:
         self.map.clear()
-        self._text.object = "<p></p>"
+        self._text.say("")
         self.share.marks = []
 
     def begin(self) -> None:
@@ -84,7 +80,7 @@ class ReuseCard(Card):
         alpha, beta = self.state.alpha, self.state.beta
         picture = reuse_map(found, alpha=alpha, beta=beta, dark=self.dark)
         self.map.draw(picture, about_map(found))
-        self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
+        self._text.say(about_reuse(found, alpha, beta))
         marks = []
         for name, n in best_splits(found).items() if complete else ():
             share = n / sum(found.counts)
@@ -99,7 +95,7 @@ class ReuseCard(Card):
             yours.data = {"alpha": [alpha], "beta": [beta]}
         self.share.disabled = self.state.common
         if self.shown is not None:
-            self._text.object = f"<p>{about_reuse(self.shown.value, alpha, beta)}</p>"
+            self._text.say(about_reuse(self.shown.value, alpha, beta))
 
     def _move(self, alpha: float, beta: float) -> None:
         """Moves the point to a place of the map."""

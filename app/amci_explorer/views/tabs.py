@@ -87,8 +87,7 @@ class TabsView:
     @property
     def card(self) -> Card:
         """The open card; where the one that was chosen makes no sense, the first that does."""
-        names = list(self._kinds)
-        allowed = [name for i, name in enumerate(names) if i not in self._closed]
+        allowed = [name for i, name in enumerate(self._kinds) if i not in self._closed]
         name = self._state.card if self._state.card in allowed else allowed[0]
         if name not in self._made:
             self._made[name] = made = self._kinds[name](self._state, self._results)
