@@ -80,7 +80,7 @@ class MapCard(Card):
             amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark),
             f"{about} Its colours show: {name}.",
         )
-        self._text.say(about_place(found, self._at, inside=self._is_inside))
+        self._say(found)
 
     def redraw(self) -> None:
         if self.shown is None or self.why_not(self.state.problem):
@@ -91,7 +91,7 @@ class MapCard(Card):
             return
         across, upwards = self._at
         yours.data = dict(zip(self._along, ([across], [upwards]), strict=True))
-        self._text.say(about_place(self.shown.value, self._at, inside=self._is_inside))
+        self._say(self.shown.value)
 
     def _move(self, across: float, upwards: float) -> None:
         """Moves the case to a point of the plane that is shown."""
@@ -121,15 +121,15 @@ class MapCard(Card):
         ]
 
     @property
-    def _at(self) -> tuple[float, float]:
+    def _at(self) -> Any:
         """Where the case is along both axes: at the mean of the coordinates that they move."""
-        across, upwards = (sum(values) / len(values) for values in self._places)
-        return across, upwards
+        return tuple(sum(values) / len(values) for values in self._places)
 
-    @property
-    def _is_inside(self) -> bool:
-        """Whether the case lies in the plane: what an axis moves together is equal."""
-        return all(len(set(values)) == 1 for values in self._places)
+    def _say(self, found: AmortizationMap) -> None:
+        """Says what a map has near the case."""
+        # That lies in the plane if what an axis moves together is equal.
+        inside = all(len(set(values)) == 1 for values in self._places)
+        self._text.say(about_place(found, self._at, inside=inside))
 
 
 def plane_choice(problem: Problem, choice: Settings, along: tuple[str, str]) -> Settings:

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Card"]
 
 from dataclasses import replace
-from io import StringIO
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -68,7 +67,7 @@ class Card:
         self.button.on_click(callback(lambda _: self.press()))
         self.csv = pmui.FileDownload(
             label=f"{self.title}, CSV",
-            callback=self._file,
+            callback=lambda: export.file(self._frames(), self._both()),
             filename=f"{self.name}.csv",
             variant="text",
             sx={"textTransform": "none"},
@@ -260,11 +259,6 @@ class Card:
     def _both(self) -> dict[str, Result]:
         found = {"A": self.reference, "B": self.shown}
         return {name: each for name, each in found.items() if each is not None}
-
-    def _file(self) -> StringIO:
-        frames, found = self._frames(), self._both()
-        rows = {name: export.with_origin(frames[name], found[name].asked) for name in found}
-        return export.table(*((name, rows[name], found[name].link) for name in found))
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {name: self.frame(each.value) for name, each in self._both().items()}

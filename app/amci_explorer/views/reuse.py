@@ -71,11 +71,6 @@ class ReuseCard(Card):
         self._text.say("")
         self.share.marks = []
 
-    def begin(self) -> None:
-        super().begin()
-        # The best splits of another case.
-        self.share.marks = []
-
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
         alpha, beta = self.state.alpha, self.state.beta
         picture = reuse_map(found, alpha=alpha, beta=beta, dark=self.dark)
