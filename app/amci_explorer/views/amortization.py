@@ -37,7 +37,7 @@ class MapCard(Card):
     drawn = ("y", "theta", "layer", "across", "upwards")
 
     def content(self) -> list[Any]:
-        acts = {"moved": self._move, "dropped": self.state.commit}
+        acts: dict[str, Any] = {"moved": self._move, "dropped": self.state.commit}
         self.map = Picture("amortization-map", height=440, **acts)
         layer, across, upwards = (
             bound(self.state, name, label, listed=True, margin=(6, 0))

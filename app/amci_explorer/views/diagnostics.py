@@ -148,17 +148,13 @@ class DiagnosticsCard(Card):
     def redraw(self) -> None:
         if self.shown is None:
             return
+        at = self.state.coordinate - 1
+        label = coordinate_names(self.state.problem)[at]
         for term in self.shown.value.terms:
             name = pretty(term.name, signed=self._signed)
-            at, label = self.state.coordinate - 1, self._label
             picture = weights_against_x(term, name, at, label=label, dark=self.dark)
             about = about_scatter(term, name, self.shown.value.draws, label)
             self._scatters[term.name].draw(picture, about)
-
-    @property
-    def _label(self) -> str:
-        """What the coordinate that is looked at is called."""
-        return coordinate_names(self.state.problem)[self.state.coordinate - 1]
 
     @property
     def _signed(self) -> bool:

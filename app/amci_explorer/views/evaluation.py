@@ -75,9 +75,9 @@ class EvaluationCard(Card):
         if case.source == "live":
             settings = replace(case.settings, y=(), theta=(), draws=0, runs=case.case_runs)
             return Request("evaluation", settings, (("cases", case.cases),))
-        settings = chosen(case.settings)
         # Read here, and asked of no worker.
-        return None if settings is None else Request("stored_evaluation", settings)
+        kept = chosen(case.settings)
+        return None if kept is None else Request("stored_evaluation", kept)
 
     def progress(self, found: Evaluated) -> tuple[int, int]:
         return found.done, found.wanted

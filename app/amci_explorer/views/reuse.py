@@ -32,7 +32,7 @@ class ReuseCard(Card):
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
-        acts = {"moved": self._move, "dropped": self.state.commit}
+        acts: dict[str, Any] = {"moved": self._move, "dropped": self.state.commit}
         self.map = Picture("reuse-map", height=400, **acts)
         alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
         beta = sliding(self.state, "beta", "β: share of E₂ from q₁")

@@ -22,6 +22,7 @@ from amci_explorer.views.style import CROWDED, FADE
 NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
 ROOM = "@media screen { :host { min-height: 95vh; } }"
+COVERING = {"position": "absolute", "inset": "0", "visibility": "hidden"}
 PLAIN = {
     "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
     "& .MuiTab-root.Mui-focusVisible": {
@@ -38,14 +39,10 @@ PLAIN = {
 
 
 class Sight(JSComponent):
-    """Covers its column, and tells whether that is on the screen; nothing of it shows."""
+    """Tells whether the column that it covers is on the screen; nothing of it shows."""
 
     seen: Any = param.Boolean(default=False, doc="Whether any of it is.")
     _esm = SIGHT
-
-    def __init__(self) -> None:
-        covering = {"position": "absolute", "inset": "0", "visibility": "hidden"}
-        super().__init__(margin=0, styles=covering)
 
 
 class TabsView:
@@ -80,7 +77,7 @@ class TabsView:
         )
         self._strip.param.watch(callback(self._turned), "active")
         self._place = column(stylesheet=ROOM)
-        self.sight = Sight()
+        self.sight = Sight(margin=0, styles=COVERING)
         self.sight.param.watch(callback(self._look), "seen")
         self.panel = column(self._note, self._strip, self._place, self.sight)
 
