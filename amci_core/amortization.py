@@ -1,7 +1,7 @@
 r"""Where amortization works: the quality of proposals over a plane of (y, theta).
 
-The plane is filled from coarse to fine: a case that is still to come shows a coarser neighbour, so
-that the picture is whole from the first step on.
+The plane is filled from coarse to fine: a case that is still to come shows the nearest that has
+come, so that the picture is whole from the first step on.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
@@ -82,7 +83,7 @@ class AmortizationMap:
             independent draws from one proposal over that of AMCI with as many draws in total, both
             for many draws, (m, n): above 1 where AMCI is below that bound. With more draws both
             fall alike. NaN where the problem does not know its bound.
-        done: Which cases are computed, (m, n); others hold the values of a coarser neighbour.
+        done: Which cases are computed, (m, n); others hold the values of the nearest that is.
     """
 
     x: Axis
@@ -198,7 +199,7 @@ def stream_amortization_map(
     steps = list(_steps(m, n, step))
 
     def part(number: int) -> dict[str, Array]:
-        cases, _ = steps[number]
+        cases = steps[number]
         at = {"y": fixed_y.repeat(len(cases), 1)}
         if fixed_theta is not None:
             at["theta"] = fixed_theta.repeat(len(cases), 1)
@@ -210,24 +211,21 @@ def stream_amortization_map(
         return _quality(Sampler(problem, proposals, at["y"], at.get("theta")), draws, for_points)
 
     def merge(parts: Sequence[dict[str, Array]]) -> AmortizationMap:
-        fields = {
-            name: np.full((*values.shape[:-1], m, n), np.nan) for name, values in parts[0].items()
-        }
         done = np.zeros((m, n), dtype=bool)
-        for new, (cases, stride) in zip(parts, steps, strict=False):
-            done[tuple(cases.T)] = True
-            for case, (row, column) in enumerate(cases):
-                # Each coarse cell fills the fine cells that it covers.
-                block = (..., slice(row, row + stride), slice(column, column + stride))
-                for name, values in new.items():
-                    fields[name][block] = values[..., case, None, None]
+        cases = np.concatenate(steps[: len(parts)])
+        done[tuple(cases.T)] = True
+        _, nearest = cKDTree(cases).query(np.moveaxis(np.indices((m, n)), 0, -1))
+        fields = {
+            name: np.concatenate([each[name] for each in parts], -1)[..., nearest]
+            for name in parts[0]
+        }
         return AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
 
     return Stream(len(steps), part, merge)
 
 
-def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:
-    """The cases (row, column) of every step, from coarse to fine, and their distance."""
+def _steps(m: int, n: int, size: int) -> Iterator[Indices]:
+    """The cases (row, column) of every step, from coarse to fine."""
     coarsest = 2 ** int(np.log2(max(1, (max(m, n) - 1) // COARSEST)))
     stride = coarsest
     while stride >= 1:
@@ -240,7 +238,7 @@ def _steps(m: int, n: int, size: int) -> Iterator[tuple[Indices, int]]:
         # Multiples of the golden ratio are spread evenly, for any number of them.
         cases = cases[np.argsort(np.arange(len(cases)) * GOLDEN % 1, kind="stable")]
         for start in range(0, len(cases), size):
-            yield cases[start : start + size], stride
+            yield cases[start : start + size]
         stride //= 2
 
 

@@ -25,6 +25,7 @@ def choose(opened: Visit, label: str, name: str) -> None:
 
 def open_diagnostics(opened: Visit) -> None:
     opened.page.get_by_role("tab", name="Diagnostics").click()
+    opened.look_at("Diagnostics")
     opened.wait_for_data(points("E1_plus"), "x")
 
 
@@ -51,7 +52,7 @@ def wait_for_way(opened: Visit, found: Diagnosis) -> None:
 
 def open_map(opened: Visit) -> None:
     opened.page.get_by_role("tab", name="Amortization map").click()
-    opened.page.get_by_role("heading", name="Amortization map").wait_for(state="visible")
+    opened.look_at("Amortization map")
 
 
 def map_image(opened: Visit, column: str = "value") -> np.ndarray:

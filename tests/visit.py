@@ -239,6 +239,10 @@ class Visit:
         _, *lines = download.value.path().read_text().splitlines()
         return list(csv.DictReader(lines))
 
+    def look_at(self, card: str) -> None:
+        """Scrolls to the card with that title: what is not on the screen is not computed."""
+        self.page.get_by_role("heading", name=card, exact=True).scroll_into_view_if_needed()
+
     def wait_for_text(self, text: str) -> None:
         """Waits until a text can be seen."""
         self.page.get_by_text(text).first.wait_for(state="visible")

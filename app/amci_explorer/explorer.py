@@ -167,7 +167,8 @@ class Explorer:
         self._write_address()
         self.densities.describe()
         for card in self.cards:
-            card.start()
+            if card.at_once or self.small or self.tabs.sight.seen:
+                card.start()
 
     def close(self, _: Any) -> None:
         """The session is over."""

@@ -4,6 +4,7 @@ import importlib.util
 from functools import cache
 from types import SimpleNamespace
 
+import param
 import pytest
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.explorer import Explorer
@@ -61,6 +62,9 @@ class Turned:
         monkeypatch.setattr(Results, "_start", start)
         monkeypatch.setattr(Results, "call", call)
         self.explorer = Explorer(self.document, query)
+        # As in a browser that has scrolled there.
+        with param.discard_events(self.explorer.tabs.sight):
+            self.explorer.tabs.sight.seen = not self.explorer.small
 
     def choose(self, name):
         """What choosing a problem does."""

@@ -77,6 +77,7 @@ def opened(new, monkeypatch):
             with set_curdoc(document):
                 explorer = Explorer(document, query)
                 assert explorer.state.problem.name == query["problem"]
+                explorer.tabs.sight.seen = True
                 explorer.start()
                 read(explorer)
 

@@ -40,6 +40,37 @@ def test_another_problem_turns_handles_and_densities_to_it_and_computes(in_a_loo
     in_a_loop(body)
 
 
+def test_a_card_asks_for_nothing_before_it_is_on_the_screen(in_a_loop):
+    def body(turned):
+        explorer, at_once = turned.explorer, ["errors", "summary"]
+        explorer.tabs.sight.seen = False
+        explorer.start()
+        assert sorted(turned.started) == at_once
+        explorer.state.set(card="evaluation")
+        explorer.state.commit()
+        # What is stored is drawn all the same.
+        assert explorer.tabs.card.picture.shown is not None
+        explorer.state.set(card="reuse")
+        explorer.state.commit()
+        assert sorted(turned.started) == at_once
+        explorer.tabs.sight.seen = True
+        assert sorted(turned.started) == ["errors", "reuse", "summary"]
+        # What has begun goes on when it is scrolled away.
+        explorer.tabs.sight.seen = False
+        assert explorer.results.is_running("reuse")
+
+    in_a_loop(body, {"card": "map", "runs": "4"})
+
+
+@pytest.mark.parametrize("card", ["reuse", "map", "diagnostics"])
+def test_a_frame_computes_its_card_at_once(in_a_loop, card):
+    def body(turned):
+        turned.explorer.start()
+        assert turned.started == [card]
+
+    in_a_loop(body, {"ui": "min", "card": card, "runs": "4"})
+
+
 def test_only_the_open_card_computes(in_a_loop):
     def body(turned):
         state = turned.explorer.state

@@ -186,7 +186,7 @@ def test_a_histogram_names_its_term_and_a_tail_only_where_a_line_of_it_is_drawn(
 
 
 def test_an_evaluation_shows_stored_medians_and_single_cases():
-    (found,) = list(evaluated.stored(evaluated.chosen(State("tail-1d").settings)))
+    found = evaluated.stored(evaluated.chosen(State("tail-1d").settings))
     picture = evaluation(found, rank=3)
     stored = amci.load_proposals("tail-1d").card["evaluation"]["estimators"]
     line = part(picture, "Curve", "AMCI").dimension_values("error")
@@ -204,7 +204,7 @@ def test_an_evaluation_shows_stored_medians_and_single_cases():
     ("band", "keys"), [("runs", ("runs_q25", "runs_q75")), ("cases", ("remse_q25", "remse_q75"))]
 )
 def test_bands_are_over_runs_or_over_cases(band, keys):
-    (found,) = list(evaluated.stored(evaluated.chosen(State("tail-1d").settings)))
+    found = evaluated.stored(evaluated.chosen(State("tail-1d").settings))
     own = found.estimators["amci"]
     shown = part(evaluation(found, band=band), "Bands", "AMCI")
     for end, key in zip(("low", "high"), keys, strict=True):

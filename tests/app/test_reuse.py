@@ -116,9 +116,3 @@ def test_draws_in_pairs_leave_nothing_to_split(card, found, problem):
     assert dict(card.asked(card.state).options) == {"share": 0.5, "common": True}
     show(card, errors(problem, common=True))
     assert not card.share.marks
-
-
-def test_another_case_has_no_best_split_before_its_draws(card, found):
-    show(card, found)
-    card.begin()
-    assert not card.share.marks

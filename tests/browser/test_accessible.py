@@ -180,6 +180,7 @@ def test_pictures_tools_and_legends_go_by_keys(visit):
 
 def test_words_follow_the_coordinate_that_is_chosen(visit):
     opened = visit("?problem=tail-5d&runs=4&draws=8&card=diagnostics")
+    opened.look_at("Diagnostics")
     opened.page.get_by_role("img", name="Weights of E₁ against x₁").wait_for()
     opened.page.get_by_role("combobox", name="Coordinate of x").select_option(label="x₃")
     opened.page.get_by_role("img", name="Weights of E₁ against x₃").wait_for()

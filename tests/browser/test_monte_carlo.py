@@ -65,7 +65,7 @@ def paper():
 
 
 def progress(visit):
-    """Runs so far, from the line below the curves."""
+    """Runs so far, from the line above the curves."""
     found = re.match(r"([\d,]+) of [\d,]+ runs", visit.status("errors"))
     return int(found[1].replace(",", ""))
 
@@ -197,6 +197,9 @@ def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, pap
     opened.wait_for_end(CASE["runs"])
     curves_are_those_of_the_core(opened, problem, paper)
     the_strip_shows_the_estimates_of_the_core(opened, problem, paper)
+    # Nobody has asked for it: it is below the screen.
+    assert opened.status("reuse") == ""
+    opened.look_at("Sample reuse")
     the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper)
     alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened)
     errors_can_be_absolute(opened, problem)

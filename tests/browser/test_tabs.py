@@ -51,6 +51,7 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
     expect(alternative).to_have_count(1)
     # When a slider is let go, the draws are those of the new case.
     before = opened.data(points("E1_plus"), "x")
+    opened.look_at("Diagnostics")
     opened.move("Threshold θ", 1.0)
     after = opened.wait_for_other(points("E1_plus"), "x", before)
     moved = computed_diagnosis("tail-1d", 2.0, 1.0, seed=5)
@@ -137,7 +138,9 @@ def test_diagnostics_and_map_are_computed_when_opened_and_are_those_of_the_core(
 
 def test_an_evaluation_is_shown_and_its_list_leads_to_a_case(visit):
     opened = visit("?runs=4&card=evaluation&cases=4&case_runs=8")
-    opened.wait_for_end(100, "evaluation")
+    opened.wait_for_data("evaluation-curve-amci", "draws")
+    # In no time, since nothing was computed.
+    assert opened.status("evaluation") == "100 cases"
     cases = opened.page.get_by_role("combobox", name="Go to a case")
     hardest = cases.locator("option").nth(1).inner_text()
     number = int(re.match(r"case (\d+),", hardest)[1])

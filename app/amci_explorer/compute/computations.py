@@ -225,10 +225,6 @@ class Computations:
             seed=settings.seed,
         )
 
-    def stored_evaluation(self, settings: Settings) -> Stream[Evaluated]:
-        """Errors over many cases, as they are stored with the proposals."""
-        return evaluated.stored(settings)
-
     def evaluation(self, settings: Settings, cases: int) -> Stream[Evaluated]:
         """Errors over a few cases drawn from p(y) p(theta), one case after another."""
         return evaluated.live(

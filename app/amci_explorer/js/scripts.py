@@ -13,6 +13,7 @@ __all__ = [
     "LIVE_DENSITIES",
     "MAP",
     "SHARED",
+    "SIGHT",
     "SKIP",
     "SLIDER",
     "SWITCH",
@@ -41,8 +42,9 @@ FOLDER = Path(__file__).parent
     )
 )
 # Components of their own, as modules.
-ADDRESS, SWITCH, TOUR = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("address", "switch", "tour")
+ADDRESS, SIGHT, SWITCH, TOUR = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    for name in ("address", "sight", "switch", "tour")
 )
 LIVE_DENSITIES, GRIP, MAP, SLIDER = (
     component(FOLDER / f"{name}.mjs") for name in ("live_densities", "grip", "map", "slider")

@@ -112,17 +112,13 @@ def chosen(choice: Settings) -> Settings | None:
     return replace(choice, y=(), theta=(), draws=0, runs=runs, seed=seed)
 
 
-def stored(choice: Settings) -> Stream[Evaluated]:
-    """What is stored with proposals, in a single part; with the single cases if they are there."""
-
-    def part(_: int) -> Evaluated:
-        found = Evaluated.of_card(_card(choice))
-        path = pretrained_root() / choice.problem / choice.variant / CASES
-        if choice.problem in registry.OWN or not path.is_file():
-            return found
-        return replace(found, cases=Cases(read_sweep(path)[1]))
-
-    return Stream(1, part, lambda parts: parts[0])
+def stored(choice: Settings) -> Evaluated:
+    """What is stored with proposals, with the single cases if they are there."""
+    found = Evaluated.of_card(_card(choice))
+    path = pretrained_root() / choice.problem / choice.variant / CASES
+    if choice.problem in registry.OWN or not path.is_file():
+        return found
+    return replace(found, cases=Cases(read_sweep(path)[1]))
 
 
 def live(

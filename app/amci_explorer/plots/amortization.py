@@ -6,7 +6,6 @@ __all__ = ["amortization_map"]
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import holoviews as hv
 import numpy as np
@@ -56,12 +55,15 @@ class Layer:
 def layer_of(name: str) -> Layer:
     """The layer of a name: variance, bound, effective-TERM or pareto-TERM, as "pareto-E2"."""
     kind, _, term = name.partition("-")
+    field = {"effective": "relative_ess", "pareto": "pareto_k"}.get(kind, "")
+
+    def of_term(found: AmortizationMap) -> Array:
+        return np.asarray(getattr(found, field)[found.terms.index(term)])
+
     if kind == "effective":
-        values = partial(_of_term, "relative_ess", term)
-        return Layer("ESS / draw", values, False, (0.0, 1.0), Cividis256)
+        return Layer("ESS / draw", of_term, False, (0.0, 1.0), Cividis256)
     if kind == "pareto":
-        values = partial(_of_term, "pareto_k", term)
-        return Layer("k̂", values, False, (-0.5, 1.0), Cividis256[::-1])
+        return Layer("k̂", of_term, False, (-0.5, 1.0), Cividis256[::-1])
     if kind == "bound":
         return Layer("log₁₀", lambda m: m.bound_ratio, True, (-RATIO, RATIO), WON)
     ends = (LOWEST, HIGHEST)
@@ -122,9 +124,3 @@ def amortization_map(
         marker="circle", size=14, fill_alpha=0, color=YOURS.colour(dark), line_width=3
     )
     return hv.Overlay([image, case]).opts(hv.opts.Overlay(**frame(height)))
-
-
-def _of_term(field: str, term: str, found: AmortizationMap) -> Array:
-    """A field (T, m, n) of a map for one of its terms."""
-    values: Array = getattr(found, field)[list(found.terms).index(term)]
-    return values

@@ -106,6 +106,7 @@ def evaluation(
             xlim=(float(draws[0]) * 0.8, float(draws[-1]) * 1.06),
             ylim=ylim,
             xformatter=draws_ticks(),
+            ylabel=ERROR.label,
             show_legend=False,
             show_grid=True,
             **frame(height),

@@ -126,7 +126,6 @@ def _ends(values: Any) -> tuple[float, float]:
 
 
 def _on_dark(plot: Any, element: hv.Labels) -> None:
-    del element
     plot.handles["glyph"].update(
         background_fill_color="black", background_fill_alpha=0.5, padding=3, border_radius=3
     )

@@ -21,14 +21,10 @@ from amci_explorer.state.fields import FIELDS, layers, plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, column, hide, side_by_side
-from amci_explorer.views.picture import Picture
+from amci_explorer.views.layout import column, hide, side_by_side
+from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.plane import about_map, about_place
-
-TEXT = """
-p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 3em; max-width: 90ch }
-"""
 
 
 class MapCard(Card):
@@ -41,13 +37,8 @@ class MapCard(Card):
     drawn = ("y", "theta", "layer", "across", "upwards")
 
     def content(self) -> list[Any]:
-        self.map = Picture(
-            "amortization-map",
-            "Quality of the proposals over y and theta.",
-            height=440,
-            moved=self._move,
-            dropped=self.state.commit,
-        )
+        acts: dict[str, Any] = {"moved": self._move, "dropped": self.state.commit}
+        self.map = Picture("amortization-map", height=440, **acts)
         layer, across, upwards = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
             for name, label in (
@@ -57,7 +48,7 @@ class MapCard(Card):
             )
         )
         self._planes = side_by_side(across, upwards, least=240)
-        self._text = HTML("<p></p>", TEXT)
+        self._text = Words(2)
         return [column(layer, self._planes, gap=4), self.map.panel, self._text]
 
     def asked(self, case: State) -> Request | None:
@@ -78,19 +69,18 @@ class MapCard(Card):
 
     def clear(self) -> None:
         self.map.clear()
-        self._text.object = "<p></p>"
+        self._text.say("")
         hide(self._planes, len(plane_axes(self.state.problem)) <= 2)
 
     def draw(self, found: AmortizationMap, *, complete: bool) -> None:
-        del complete
         labels = plane_axes(self.state.problem)
         self._drawn = self.state.layer
-        self.map.draw(
-            amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark)
-        )
         about, name = about_map(found, labels), layers(self.state.problem)[self._drawn]
-        self.map.describe(f"{about} Its colours show: {name}.")
-        self._text.object = f"<p>{about_place(found, self._at, inside=self._is_inside)}</p>"
+        self.map.draw(
+            amortization_map(found, self._drawn, at=self._at, labels=labels, dark=self.dark),
+            f"{about} Its colours show: {name}.",
+        )
+        self._say(found)
 
     def redraw(self) -> None:
         if self.shown is None or self.why_not(self.state.problem):
@@ -101,8 +91,7 @@ class MapCard(Card):
             return
         across, upwards = self._at
         yours.data = dict(zip(self._along, ([across], [upwards]), strict=True))
-        about = about_place(self.shown.value, self._at, inside=self._is_inside)
-        self._text.object = f"<p>{about}</p>"
+        self._say(self.shown.value)
 
     def _move(self, across: float, upwards: float) -> None:
         """Moves the case to a point of the plane that is shown."""
@@ -132,15 +121,15 @@ class MapCard(Card):
         ]
 
     @property
-    def _at(self) -> tuple[float, float]:
+    def _at(self) -> Any:
         """Where the case is along both axes: at the mean of the coordinates that they move."""
-        across, upwards = (sum(values) / len(values) for values in self._places)
-        return across, upwards
+        return tuple(sum(values) / len(values) for values in self._places)
 
-    @property
-    def _is_inside(self) -> bool:
-        """Whether the case lies in the plane: what an axis moves together is equal."""
-        return all(len(set(values)) == 1 for values in self._places)
+    def _say(self, found: AmortizationMap) -> None:
+        """Says what a map has near the case."""
+        # That lies in the plane if what an axis moves together is equal.
+        inside = all(len(set(values)) == 1 for values in self._places)
+        self._text.say(about_place(found, self._at, inside=inside))
 
 
 def plane_choice(problem: Problem, choice: Settings, along: tuple[str, str]) -> Settings:

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Card"]
 
 from dataclasses import replace
-from io import StringIO
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -22,17 +21,11 @@ from amci_explorer.views import export
 from amci_explorer.views.figures import Theme, entitle_all
 from amci_explorer.views.layout import ON_SCREEN, card, column, row
 from amci_explorer.views.status import Status
-from amci_explorer.views.style import CROWDED
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words.settings import difference, file_name
 
-# Where there is little room the status has a line of its own: one that breaks would move what is
-# below. The buttons come a moment later, and have their room.
-FOOT = f"""
-@media {CROWDED} {{
-  :host {{ flex-wrap: wrap !important; justify-content: end; min-height: 66px; }}
-}}
-"""
+# On the line of the fold below it, beside its arrow.
+FOOT = ":host { align-self: end; margin: 5px 36px -36px 0 !important; z-index: 1; }"
 
 
 class Card:
@@ -57,6 +50,8 @@ class Card:
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
     # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
+    # Whether it is computed before it can be seen.
+    at_once: ClassVar[bool] = False
     # Whether its numbers stand in a table already.
     is_table: ClassVar[bool] = False
 
@@ -72,11 +67,11 @@ class Card:
         self.button.on_click(callback(lambda _: self.press()))
         self.csv = pmui.FileDownload(
             label=f"{self.title}, CSV",
-            callback=self._file,
+            callback=lambda: export.file(self._frames(), self._both()),
             filename=f"{self.name}.csv",
             variant="text",
             sx={"textTransform": "none"},
-            stylesheets=[ON_SCREEN],
+            stylesheets=[ON_SCREEN] if self.is_table else [ON_SCREEN, FOOT],
             **looks,
         )
         # Takes what is computed for the reference case.
@@ -86,11 +81,11 @@ class Card:
         self.halted = ""
         self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
         self.body = column(*self.content())
-        buttons = [self.button] if self.unit else []
         self.panel = card(
             self.title,
+            row(self.status, self.button, gap=8) if self.unit else self.status,
             self.body,
-            row(self.status, self.csv, *buttons, gap=8, stylesheet=FOOT),
+            self.csv,
             *([] if self.is_table else [self._as_table.panel]),
             tools=self.tools(),
             help_text=self.help,
@@ -111,7 +106,6 @@ class Card:
     @staticmethod
     def why_not(problem: Problem) -> str:
         """Why it makes no sense for a problem, in a sentence; empty if it does."""
-        del problem
         return ""
 
     def clear(self) -> None:
@@ -220,7 +214,9 @@ class Card:
         share = 0.0
         if self.unit and not words and found and not is_other:
             (done, of), share = self.progress(found.value), self.fraction(found.value)
-            words = f"{done:,} {self.unit} in {found.seconds:.1f} s"
+            words = f"{done:,} {self.unit}"
+            if found.seconds:
+                words += f" in {found.seconds:.1f} s"
             if found.stopped:
                 words = f"{done:,} of {of:,} {self.unit}: {found.stopped}"
             if not found.complete:
@@ -268,11 +264,6 @@ class Card:
     def _both(self) -> dict[str, Result]:
         found = {"A": self.reference, "B": self.shown}
         return {name: each for name, each in found.items() if each is not None}
-
-    def _file(self) -> StringIO:
-        frames, found = self._frames(), self._both()
-        rows = {name: export.with_origin(frames[name], found[name].asked) for name in found}
-        return export.table(*((name, rows[name], found[name].link) for name in found))
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {name: self.frame(each.value) for name, each in self._both().items()}

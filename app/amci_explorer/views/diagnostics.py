@@ -11,7 +11,6 @@ from typing import Any
 import panel_material_ui as pmui
 
 from amci_core.diagnostics.verdict import LEVELS
-from amci_explorer.colours import VERDICTS
 from amci_explorer.compute.computations import MOST_DRAWS
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
@@ -29,6 +28,7 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, row, side_by_side
 from amci_explorer.views.picture import Picture
+from amci_explorer.views.status import VERDICT, verdict
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import (
     about_answer,
@@ -40,15 +40,7 @@ from amci_explorer.words.diagnosis import (
     pretty,
 )
 
-STYLE = """
-.verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }
-.level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
-p, li { margin: 0 0 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
-ul { margin: 0; padding-left: 1.1rem; }
-.wide { overflow-x: auto; }
-table { border-spacing: 0; margin-top: 8px; font-size: var(--text); }
-th, td { padding: 2px 24px 2px 0; text-align: left; font-variant-numeric: tabular-nums; }
-"""
+STYLE = "th, td { padding: 2px 24px 2px 0; text-align: left; }"
 ANSWER = "answer"
 SEARCHING = (
     "Tries more draws, then half of them from the defensive density, then a reference value: each "
@@ -67,13 +59,10 @@ class DiagnosticsCard(Card):
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:
-        self._verdict = HTML(EMPTY, STYLE, margin=(0, 0, 12, 0))
+        self._verdict = HTML(EMPTY, VERDICT, STYLE)
         self._histograms, self._scatters = (
-            {name: Picture(f"diagnostics-{what}-{name}", words, height=230) for name in STYLES}
-            for what, words in (
-                ("weights", "Histogram of log weights."),
-                ("scatter", "Weights against x."),
-            )
+            {name: Picture(f"diagnostics-{what}-{name}", height=230) for name in STYLES}
+            for what in ("weights", "scatter")
         )
         self._coordinate = bound(
             self.state,
@@ -86,14 +75,12 @@ class DiagnosticsCard(Card):
         )
         self._place = column()
         self._there: tuple[str, ...] = ()
-        self.way = Picture(
-            "diagnostics-way", "AMCI's estimate along the draws, with its interval.", height=280
-        )
+        self.way = Picture("diagnostics-way", height=280)
         self.find = pmui.Button(
             label="Find an answer", variant="outlined", size="small", margin=0, visible=False
         )
         self.find.on_click(callback(lambda _: self._ask()))
-        self.answer = HTML("", STYLE)
+        self.answer = HTML("", VERDICT)
         self._asker = SimpleNamespace(
             name=ANSWER, begin=self._searching, take=self._take_answer, end=self._end_answer
         )
@@ -124,24 +111,18 @@ class DiagnosticsCard(Card):
         self._verdict.object = EMPTY
 
     def draw(self, found: Diagnosis, *, complete: bool) -> None:
-        del complete
-        style = VERDICTS[found.level]
-        self._verdict.object = (
-            f'<div class="verdict" role="status" style="--level: {style.colour(self.dark)}">'
-            f'<div class="level">{style.label}</div>{about_verdict(found)}</div>'
-            + about_terms(found, signed=self._signed)
-        )
+        judged = verdict(found.level, about_verdict(found), dark=self.dark)
+        self._verdict.object = judged + about_terms(found, signed=self._signed)
         # An answer is the case's: for another one it has to be asked for.
         self.find.visible = found.level != LEVELS[0]
         self.answer.object = ""
         if (answer := self.results.of(ANSWER)) is not None:
             self._take_answer(answer)
         for term in found.terms:
-            histogram, name = self._histograms[term.name], pretty(term.name, signed=self._signed)
-            histogram.draw(weights_histogram(term, name, dark=self.dark))
-            histogram.describe(about_histogram(term, name))
-        self.way.draw(running_estimate(found, dark=self.dark))
-        self.way.describe(about_way(found))
+            name = pretty(term.name, signed=self._signed)
+            picture = weights_histogram(term, name, dark=self.dark)
+            self._histograms[term.name].draw(picture, about_histogram(term, name))
+        self.way.draw(running_estimate(found, dark=self.dark), about_way(found))
         self.redraw()
 
     def _ask(self) -> None:
@@ -167,16 +148,13 @@ class DiagnosticsCard(Card):
     def redraw(self) -> None:
         if self.shown is None:
             return
+        at = self.state.coordinate - 1
+        label = coordinate_names(self.state.problem)[at]
         for term in self.shown.value.terms:
             name = pretty(term.name, signed=self._signed)
-            scatter, at, label = self._scatters[term.name], self.state.coordinate - 1, self._label
-            scatter.draw(weights_against_x(term, name, at, label=label, dark=self.dark))
-            scatter.describe(about_scatter(term, name, self.shown.value.draws, label))
-
-    @property
-    def _label(self) -> str:
-        """What the coordinate that is looked at is called."""
-        return coordinate_names(self.state.problem)[self.state.coordinate - 1]
+            picture = weights_against_x(term, name, at, label=label, dark=self.dark)
+            about = about_scatter(term, name, self.shown.value.draws, label)
+            self._scatters[term.name].draw(picture, about)
 
     @property
     def _signed(self) -> bool:

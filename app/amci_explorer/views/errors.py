@@ -76,6 +76,7 @@ class ErrorCard(Card):
     help = HELP["errors"]
     drawn: ClassVar[tuple[str, ...]] = ("measure", "spread", "draws")
     compares = True
+    at_once = True
 
     def content(self) -> list[Any]:
         # Of each estimator, from the first problem on that has it.

@@ -11,7 +11,8 @@ import numpy as np
 
 from amci_explorer.colours import SWEPT
 from amci_explorer.compute.requests import Request
-from amci_explorer.numbers.evaluated import Evaluated, chosen
+from amci_explorer.compute.results import Result
+from amci_explorer.numbers.evaluated import Evaluated, chosen, stored
 from amci_explorer.plots.evaluation import evaluation
 from amci_explorer.server.session import callback
 from amci_explorer.state.fields import FIELDS, nearest
@@ -22,11 +23,10 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.figures import LEGEND, legend
 from amci_explorer.views.inputs import CountField, select
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
-from amci_explorer.views.picture import Picture
+from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.evaluation import about_evaluation, about_picture
 
-TEXT = "p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }"
 # In the list of cases: none of them.
 NONE = {"no case selected": -1}
 
@@ -37,8 +37,10 @@ class EvaluationCard(Card):
     name = "evaluation"
     title = CARDS["evaluation"]
     unit = "cases"
+    # It computes what the user orders, and nothing else.
+    at_once = True
     help = HELP["evaluation"]
-    drawn = ("y", "theta", "band", "single", "source")
+    drawn = ("y", "theta", "band", "single", "source", "variant", "snapshot")
 
     def content(self) -> list[Any]:
         # The live evaluation that was started last; and where the listed case that is looked at
@@ -46,8 +48,7 @@ class EvaluationCard(Card):
         self._ordered: Request | None = None
         self._place: Any = None
         self._drawn: Any = None
-        alternative = "Relative mean squared error of every estimator against total draws."
-        self.picture = Picture(self.name, alternative, height=460)
+        self.picture = Picture(self.name, height=460)
         labels = {"source": "Results", "band": "Band", "single": "Single cases of"}
         choices = (
             bound(self.state, name, label, listed=True, margin=(6, 0))
@@ -58,7 +59,7 @@ class EvaluationCard(Card):
             for name, label in (("cases", "Cases"), ("case_runs", "Runs per case"))
         )
         self._sizes = side_by_side(*(column(field) for field in fields), least=140)
-        self._text = HTML("", TEXT)
+        self._text = Words(html_attributes={"role": "status"})
         self.cases = select("Go to a case", NONE, margin=(16, 0, 6, 0))
         self.cases.param.watch(callback(self._go), "value")
         return [
@@ -74,8 +75,9 @@ class EvaluationCard(Card):
         if case.source == "live":
             settings = replace(case.settings, y=(), theta=(), draws=0, runs=case.case_runs)
             return Request("evaluation", settings, (("cases", case.cases),))
-        stored = chosen(case.settings)
-        return None if stored is None else Request("stored_evaluation", stored)
+        # Read here, and asked of no worker.
+        kept = chosen(case.settings)
+        return None if kept is None else Request("stored_evaluation", kept)
 
     def progress(self, found: Evaluated) -> tuple[int, int]:
         return found.done, found.wanted
@@ -83,23 +85,19 @@ class EvaluationCard(Card):
     def clear(self) -> None:
         self._ordered = self._place = self.shown = None
         self.picture.clear()
-        self._text.object = ""
+        self._text.say("")
         self.cases.param.update(options=NONE, value=-1)
         hide(self.cases, True)
 
     def start(self) -> None:
-        asked = self.asked(self.state)
-        if asked is None:
-            self.clear()
-            words = "No evaluation is stored for these proposals. Choose live to run a small one."
-            self._text.object = f"<p>{words}</p>"
-        elif asked.what == "evaluation" and asked != self._ordered:
-            # What costs something is computed when the user says so.
-            self.results.cancel(self.name)
-            self.halted = "Press Run to start a live evaluation"
-            self.tell()
+        live = self.state.source == "live"
+        if live and self.asked(self.state) == self._ordered:
+            super().start()
             return
-        super().start()
+        self.results.cancel(self.name)
+        # What costs something is computed when the user says so.
+        self.halted = "Press Run to start a live evaluation" if live else ""
+        self.tell()
 
     def press(self) -> None:
         self._ordered = self.asked(self.state)
@@ -109,12 +107,11 @@ class EvaluationCard(Card):
         state, rank = self.state, self._rank
         self._drawn = rank, state.band, state.single
         looks: dict[str, Any] = {"band": state.band, "single": state.single, "dark": self.dark}
-        self.picture.draw(evaluation(found, rank=rank if rank >= 0 else None, **looks))
-        self.picture.describe(about_picture(found))
+        picture = evaluation(found, rank=rank if rank >= 0 else None, **looks)
+        self.picture.draw(picture, about_picture(found))
         if self.shown is not None:
             variant = self.shown.asked.settings.variant
-            words = about_evaluation(found, state.problem, variant, state.single)
-            self._text.object = f'<p role="status">{words}</p>'
+            self._text.say(about_evaluation(found, state.problem, variant, state.single))
         options = dict(NONE)
         if complete and found.cases is not None and state.single in found.cases.by_name:
             # The hardest first.
@@ -127,8 +124,18 @@ class EvaluationCard(Card):
         hide(self.cases, len(options) == 1)
 
     def redraw(self) -> None:
-        hide(self._sizes, self.state.source != "live")
-        if self._drawn != (self._rank, self.state.band, self.state.single):
+        live, asked = self.state.source == "live", self.asked(self.state)
+        is_open, shown = self.state.card == self.name, self.shown and self.shown.asked
+        hide(self._sizes, not live)
+        if asked is None:
+            self.clear()
+            words = "No evaluation is stored for these proposals. Choose live to run a small one."
+            self._text.say(words)
+        elif is_open and not live and asked != shown:
+            found = Result(asked, stored(asked.settings), 0.0, complete=True)
+            self.results.all[self.name] = found
+            self.take(found)
+        elif self._drawn != (self._rank, self.state.band, self.state.single):
             super().redraw()
 
     @property

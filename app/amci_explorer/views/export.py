@@ -2,7 +2,7 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["everything", "frame", "joined", "origin_of", "table", "with_origin"]
+__all__ = ["everything", "file", "frame", "joined", "origin_of", "table"]
 
 import json
 from collections.abc import Mapping
@@ -44,18 +44,19 @@ def table(*parts: tuple[str, pd.DataFrame, Mapping[str, str]]) -> StringIO:
     return text
 
 
-def with_origin(rows: pd.DataFrame, asked: Any) -> pd.DataFrame:
-    """A table that names the version and the weights that its rows come from.
+def file(frames: Mapping[str, pd.DataFrame], answers: Mapping[str, Any]) -> StringIO:
+    """Tables as CSV, which name the version and the weights that their rows come from.
 
     Arguments:
-        rows: The table.
-        asked: The request that it answers.
+        frames: The table of a case, or of those that are compared.
+        answers: The request or the result of each.
     """
-    of = origin_of(asked)
-    names = [f"{name} {found[:12]}" for name, found in of.get("weights", {}).items()]
-    text = f"amci-explorer {of['versions']['amci-explorer']}"
-    rows.attrs["origin"] = "; ".join([text, *(["weights " + ", ".join(names)] * bool(names))])
-    return rows
+    for name, rows in frames.items():
+        of = origin_of(getattr(answers[name], "asked", answers[name]))
+        names = [f"{weights} {found[:12]}" for weights, found in of.get("weights", {}).items()]
+        text = f"amci-explorer {of['versions']['amci-explorer']}"
+        rows.attrs["origin"] = "; ".join([text, *(["weights " + ", ".join(names)] * bool(names))])
+    return table(*((name, rows, answers[name].link) for name, rows in frames.items()))
 
 
 def origin_of(asked: Any) -> dict[str, Any]:

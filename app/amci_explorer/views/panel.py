@@ -151,12 +151,7 @@ class DensityPanel:
     def table(self) -> StringIO:
         """What is shown, as a file; and the reference case."""
         asked = {n: Request("densities", case.settings) for n, case in self._cases.items()}
-        return export.table(
-            *(
-                (name, export.with_origin(rows, asked[name]), asked[name].link)
-                for name, rows in self._lines().items()
-            )
-        )
+        return export.file(self._lines(), asked)
 
     @property
     def _cases(self) -> dict[str, State]:

@@ -55,6 +55,8 @@ class PlayCard(Card):
     unit = ""
     help = HELP["play"]
     drawn = ("coordinate",)
+    # Its draws are marked at the densities.
+    at_once = True
 
     def content(self) -> list[Any]:
         empty: dict[str, Any] = {name: [] for name in COLUMNS}
@@ -125,7 +127,6 @@ class PlayCard(Card):
         self.player.value = 0
 
     def draw(self, found: Playback, *, complete: bool) -> None:
-        del complete
         self.clear()
         estimate, error = found.estimate, found.error.copy()
         error[: FEW - 1] = np.nan

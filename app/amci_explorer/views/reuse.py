@@ -15,15 +15,11 @@ from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, side_by_side
-from amci_explorer.views.picture import Picture
+from amci_explorer.views.layout import side_by_side
+from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.reuse import about_map, about_reuse, best_splits
 
-TEXT = """
-p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; min-height: 6em;
-    max-width: 90ch; }
-"""
 SPLIT = "N : M, draws from q₁ and q₂ in per cent"
 
 
@@ -36,19 +32,14 @@ class ReuseCard(Card):
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:
-        self.map = Picture(
-            "reuse-map",
-            "Relative error over alpha and beta.",
-            height=400,
-            moved=self._move,
-            dropped=self.state.commit,
-        )
+        acts: dict[str, Any] = {"moved": self._move, "dropped": self.state.commit}
+        self.map = Picture("reuse-map", height=400, **acts)
         alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
         beta = sliding(self.state, "beta", "β: share of E₂ from q₁")
         # As much room without marks as with them: nothing below may jump when they come.
         self.share = sliding(self.state, "share", SPLIT, splits=True, margin=(10, 0, 20, 0))
         common = flag(self.state, "common", "common random numbers")
-        self._text = HTML("<p></p>", TEXT)
+        self._text = Words(4)
         return [
             self.map.panel,
             side_by_side(alpha, beta, least=340),
@@ -77,29 +68,20 @@ class ReuseCard(Card):
 
     def clear(self) -> None:
         self.map.clear()
-        self._text.object = "<p></p>"
-        self.share.marks = []
-
-    def begin(self) -> None:
-        super().begin()
-        # The best splits of another case.
+        self._text.say("")
         self.share.marks = []
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
         alpha, beta = self.state.alpha, self.state.beta
-        self.map.draw(reuse_map(found, alpha=alpha, beta=beta, dark=self.dark))
-        self.map.describe(about_map(found))
-        self._text.object = f"<p>{about_reuse(found, alpha, beta)}</p>"
-        best = best_splits(found) if complete else {}
-        shares = {name: n / sum(found.counts) for name, n in best.items()}
-        self.share.marks = [
-            {
-                "value": share,
-                "label": f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}",
-                "above": name == "AMCI",
-            }
-            for name, share in shares.items()
-        ]
+        picture = reuse_map(found, alpha=alpha, beta=beta, dark=self.dark)
+        self.map.draw(picture, about_map(found))
+        self._text.say(about_reuse(found, alpha, beta))
+        marks = []
+        for name, n in best_splits(found).items() if complete else ():
+            share = n / sum(found.counts)
+            label = f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}"
+            marks.append({"value": share, "label": label, "above": name == "AMCI"})
+        self.share.marks = marks
 
     def redraw(self) -> None:
         """Moves the point with a drag."""
@@ -108,7 +90,7 @@ class ReuseCard(Card):
             yours.data = {"alpha": [alpha], "beta": [beta]}
         self.share.disabled = self.state.common
         if self.shown is not None:
-            self._text.object = f"<p>{about_reuse(self.shown.value, alpha, beta)}</p>"
+            self._text.say(about_reuse(self.shown.value, alpha, beta))
 
     def _move(self, alpha: float, beta: float) -> None:
         """Moves the point to a place of the map."""

@@ -2,17 +2,45 @@ r"""How far a computation is: a bar while it goes on, and words."""
 
 from __future__ import annotations
 
-__all__ = ["Status"]
+__all__ = ["VERDICT", "Status", "verdict"]
 
 from html import escape
+from typing import Any
 
-from amci_explorer.views.layout import HTML
+from amci_explorer.colours import VERDICTS
+from amci_explorer.views.layout import HTML, WIDE
 
+# It keeps its height: longer words lie on the picture for as long as they are there.
 STYLE = """
-p { margin: 0; font-size: var(--small); line-height: 1.4; font-variant-numeric: tabular-nums; }
-progress { width: 100%; height: 6px; accent-color: var(--accent); }
+:host { height: %dpx; z-index: 1; }
+p { margin: 0; font-size: var(--small); line-height: 1.2; font-variant-numeric: tabular-nums;
+    background: var(--paper); }
+progress { display: block; width: 100%%; height: 4px; appearance: none; border: 0; }
+progress, ::-webkit-progress-bar { background: var(--line); }
+::-webkit-progress-value { background: var(--accent); }
+::-moz-progress-bar { background: var(--accent); }
 progress.still { visibility: hidden; }
 """
+
+
+# The style sheet of a card that gives one.
+VERDICT = f"""
+.verdict {{ border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }}
+.level {{ font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }}
+.verdict, .wide {{ margin: 12px 0; }}
+p, li {{ margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }}
+ul {{ margin: 0; padding-left: 1.1rem; }}
+table {{ border-spacing: 0; font-size: var(--small); font-variant-numeric: tabular-nums; }}
+{WIDE}"""
+
+
+def verdict(level: str, why: str, *, dark: bool, of: str = "") -> str:
+    """A verdict `of` something in its colour, and why, in HTML."""
+    style = VERDICTS[level]
+    return (
+        f'<div class="verdict" role="status" style="--level: {style.colour(dark)}">'
+        f'<div class="level">{of}{style.label}</div>{why}</div>'
+    )
 
 
 class Status(HTML):
@@ -24,7 +52,8 @@ class Status(HTML):
     """
 
     def __init__(self, card: str, bar: str) -> None:
-        super().__init__("", STYLE, styles={"flex": "1 1 auto"})
+        looks: dict[str, Any] = {"margin": (0, 0, 6, 0), "styles": {"flex": "1 1 auto"}}
+        super().__init__("", STYLE % (36 if bar else 18), **looks)
         self._card, self._bar = card, bar
         self.say("")
 

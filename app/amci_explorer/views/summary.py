@@ -39,6 +39,7 @@ class SummaryCard(Card):
     unit = ""
     is_table = True
     compares = True
+    at_once = True
     help = HELP["summary"]
 
     def content(self) -> list[Any]:
@@ -55,7 +56,6 @@ class SummaryCard(Card):
         self._text.object = self._html(tiles, rows, "One run of every estimator")
 
     def draw(self, found: Summary, *, complete: bool) -> None:
-        del complete
         text = self._of(found)
         if self.reference is not None:
             text = f"{text}<h3>A, the reference case</h3>{self._of(self.reference.value)}"
@@ -68,18 +68,11 @@ class SummaryCard(Card):
             f"One run of every estimator, {found.total:,} draws from proposals and "
             f"{found.judging:,} from the defensive density"
         )
-        rows = [
-            (
-                row.name,
-                [
-                    number(row.value, 4),
-                    row.doubt,
-                    _relative(row.relative_error, found.mu.error),
-                    escape(row.remark),
-                ],
-            )
-            for row in found.rows
-        ]
+        rows = []
+        for row in found.rows:
+            error = _relative(row.relative_error, found.mu.error)
+            cells = [number(row.value, 4), row.doubt, error, escape(row.remark)]
+            rows.append((row.name, cells))
         return self._html(found.figures(), rows, caption)
 
     def _html(

@@ -27,7 +27,8 @@ from amci_explorer.text import doubt, number, percent
 from amci_explorer.views.card import Card
 from amci_explorer.views.export import frame
 from amci_explorer.views.inputs import Upload
-from amci_explorer.views.layout import HTML, WIDE, row
+from amci_explorer.views.layout import HTML, row
+from amci_explorer.views.status import VERDICT, verdict
 from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import pretty, sentence
 
@@ -42,12 +43,7 @@ EXPECTED = (
 NAMES = {name: ESTIMATORS[name].label for name in ("amci-cv", "amci")}
 NAMES |= {"snis-qm": "SNIS, all draws", "snis": "SNIS"}
 RESULT = """
-.verdict { border-left: 5px solid var(--level); padding: 2px 0 2px 12px; margin: 12px 0; }
-.level { font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }
-p, li { margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch }
-ul { margin: 0; padding-left: 1.1rem; }
-.wide { margin: 12px 0; }
-table { border-collapse: collapse; font-size: var(--small); font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
 thead th { border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
@@ -77,9 +73,9 @@ class TableCard(Card):
             variant="outlined",
             margin=0,
         )
-        self.result = HTML("", RESULT, WIDE)
+        self.result = HTML("", VERDICT, RESULT)
         return [
-            HTML(f"<p>{EXPECTED}</p>", RESULT),
+            HTML(f"<p>{EXPECTED}</p>", VERDICT),
             row(self.upload, self.f, download, gap=8),
             self.upload.message,
             self.result,
@@ -121,10 +117,10 @@ def about_table(result: TableResult, *, dark: bool) -> str:
     """The verdict on the first estimate, then all estimates, then the weights of each term."""
     found = result.found["estimates"]
     first = next(iter(found))
-    verdict = found[first]["verdict"]
-    style = VERDICTS[verdict["level"]]
-    reasons = dict.fromkeys([verdict["text"].partition(": ")[2], *verdict["reasons"]])
-    why = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
+    judged = found[first]["verdict"]
+    reasons = dict.fromkeys([judged["text"].partition(": ")[2], *judged["reasons"]])
+    items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
+    why = f'<ul aria-label="Why">{items}</ul>'
     counts = ", ".join(f"{n:,} of {escape(name)}" for name, n in result.found["draws"].items())
     missing = "".join(
         f"<p>{NAMES[name]} is not available. {sentence(why)}</p>"
@@ -157,9 +153,8 @@ def about_table(result: TableResult, *, dark: bool) -> str:
         for term, seen in _diagnosed(each).items()
     ]
     return (
-        f'<div class="verdict" role="status" style="--level: {style.colour(dark)}">'
-        f'<div class="level">{NAMES[first]}: {style.label}</div><ul aria-label="Why">{why}</ul>'
-        f"</div><p>{escape(result.name)}: {counts} draws.</p>"
+        f"{verdict(judged['level'], why, dark=dark, of=f'{NAMES[first]}: ')}"
+        f"<p>{escape(result.name)}: {counts} draws.</p>"
         f"{_table('Estimates', estimates)}{_table('Weights of each term', terms)}{missing}"
     )
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
 
 from amci_explorer.compute.results import Results
+from amci_explorer.js.scripts import SIGHT
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
@@ -19,6 +22,7 @@ from amci_explorer.views.style import CROWDED, FADE
 NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
 ROOM = "@media screen { :host { min-height: 95vh; } }"
+COVERING = {"position": "absolute", "inset": "0", "visibility": "hidden"}
 PLAIN = {
     "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
     "& .MuiTab-root.Mui-focusVisible": {
@@ -34,6 +38,13 @@ PLAIN = {
 }
 
 
+class Sight(JSComponent):
+    """Tells whether the column that it covers is on the screen; nothing of it shows."""
+
+    seen: Any = param.Boolean(default=False, doc="Whether any of it is.")
+    _esm = SIGHT
+
+
 class TabsView:
     """Creates the tabs, with the card in them that the state names.
 
@@ -44,6 +55,9 @@ class TabsView:
         kinds: The cards' classes, from left to right.
         state: What names the open one.
         results: Where their results come from.
+
+    Attributes:
+        sight: Whether the open card is on the screen.
     """
 
     def __init__(self, *kinds: type[Card], state: State, results: Results) -> None:
@@ -63,13 +77,14 @@ class TabsView:
         )
         self._strip.param.watch(callback(self._turned), "active")
         self._place = column(stylesheet=ROOM)
-        self.panel = column(self._note, self._strip, self._place)
+        self.sight = Sight(margin=0, styles=COVERING)
+        self.sight.param.watch(callback(self._look), "seen")
+        self.panel = column(self._note, self._strip, self._place, self.sight)
 
     @property
     def card(self) -> Card:
         """The open card; where the one that was chosen makes no sense, the first that does."""
-        names = list(self._kinds)
-        allowed = [name for i, name in enumerate(names) if i not in self._closed]
+        allowed = [name for i, name in enumerate(self._kinds) if i not in self._closed]
         name = self._state.card if self._state.card in allowed else allowed[0]
         if name not in self._made:
             self._made[name] = made = self._kinds[name](self._state, self._results)
@@ -109,6 +124,10 @@ class TabsView:
         self._dark = dark
         for made in self._made.values():
             made.recolour(dark)
+
+    def _look(self, event: Any) -> None:
+        if event.new:
+            self.card.start()
 
     def _turned(self, event: Any) -> None:
         name = list(self._kinds)[event.new]
