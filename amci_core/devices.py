@@ -2,7 +2,10 @@ r"""Where PyTorch computes: on the CPU, or on a GPU where there is one."""
 
 from __future__ import annotations
 
-__all__ = ["AUTO", "CPU", "device_named"]
+__all__ = ["AUTO", "CPU", "device_named", "one_thread"]
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -37,3 +40,14 @@ def device_named(name: str, points: float = POINTS) -> torch.device:
             f"device: expected auto, cpu or a PyTorch device of this machine, got {name!r}"
         ) from None
     return device
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Has PyTorch compute in one thread: where cores are busy more can be 30 times as slow."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
 from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
 from amci_core.estimators.combine import Prepared
-from amci_core.estimators.draws import TERMS, Array
+from amci_core.estimators.draws import TERMS, Array, log_sum_exp
 from amci_core.estimators.mis import Pooled
 
 # A draw that brings more than this share of a term outweighs the others; of few draws, one that
@@ -146,7 +145,7 @@ def _uncovered_mass(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
     if len(draws.counts) == 1:
         return np.full(draws.batch, np.nan)
     log_mass = seen.log_terms[t] - seen.log_mixture
-    log_total = logsumexp(log_mass, axis=-1)
+    log_total = log_sum_exp(log_mass)
     with np.errstate(divide="ignore", invalid="ignore"):
         mass = np.exp(log_mass - log_total[..., None])
         uncovered = np.zeros(draws.batch)

@@ -30,10 +30,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from amci_core.estimators.control_variates import Regression
-from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, DEFENSIVE, TERMS, Array
+from amci_core.estimators.draws import (
+    COMPLEMENT,
+    COMPONENTS,
+    DEFENSIVE,
+    TERMS,
+    Array,
+    log_sum_exp,
+)
 from amci_core.estimators.uncertainty import Errors, centred
 
 LEVELS = ("reliable", "use more draws", "do not trust")
@@ -254,7 +260,8 @@ def _reasons(
         yield _Reason(NO_TRUST, nats > UNNORMALIZED, words)
     yield _Reason(NO_TRUST, np.isnan(N), "no draw reached a term")
     # Do the draws agree?
-    distance = np.sqrt(share) * _distance(control.errors, found)
+    same = found is control.errors
+    distance = np.zeros(N.shape) if same else np.sqrt(share) * _distance(control.errors, found)
     words = "all draws together disagree, by {:.2g} standard errors of the difference"
     yield _Reason(NO_TRUST, distance > CONTRADICT, words, distance)
     yield _Reason(MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), words, distance)
@@ -317,7 +324,7 @@ def _defensive_ess(control: Regression) -> dict[str, Array]:
     def effective(log_factor: Array) -> Array:
         log_t = log_w + log_factor
         with np.errstate(invalid="ignore"):
-            ess = np.exp(2 * logsumexp(log_t, axis=-1) - logsumexp(2 * log_t, axis=-1))
+            ess = np.exp(2 * log_sum_exp(log_t) - log_sum_exp(2 * log_t))
         return np.asarray(np.nan_to_num(ess))
 
     if draws.count(COMPLEMENT) and draws.f_max is not None:

@@ -1,7 +1,7 @@
 r"""From draws and a table to estimates, in log space until the last step.
 
 Estimates along the number of draws come from one pass: the sums of every stretch between two
-numbers of draws are formed with their own largest weight, and accumulated by log-sum-exp.
+numbers of draws are formed with their own largest term, and accumulated by log-sum-exp.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 __all__ = ["Combined", "Counts", "Prepared", "combine", "ratio_of", "running_log_means"]
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from amci_core.estimators.draws import PROPOSALS, Array, Draws
 from amci_core.estimators.mis import Part, Pooled
@@ -161,17 +159,16 @@ def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
     Raises:
         ValueError: there are no draws of q_j.
     """
-    first, log_w = draws.stretch(j).start, draws.log_weight(j)
-    sums = np.full((*draws.batch, len(counts), 3), -np.inf)
-    for b, (start, stop) in enumerate(pairwise([0, *counts.tolist()])):
-        if stop == start:
-            continue
-        part = log_w[..., start:stop]
-        largest = part.max(axis=-1, keepdims=True)
+    first, ends = draws.stretch(j).start, np.unique(counts)
+    starts = np.append(0, ends[:-1])
+    log_w = draws.log_weight(j)[..., : ends[-1]]
+    sums = np.full((*draws.batch, len(ends), 3), -np.inf)
+    for t in (0, 1, 2) if draws.signed else (0, 2):
+        log_t = log_w + draws.log_factor(t, slice(first, first + ends[-1]))
+        largest = np.maximum.reduceat(log_t, starts, axis=-1)
         largest = np.where(np.isfinite(largest), largest, 0.0)
-        for t in (0, 1, 2) if draws.signed else (0, 2):
-            log_t = draws.log_factor(t, slice(first + start, first + stop))
-            sums[..., b, t] = logsumexp(part - largest + log_t, axis=-1) + largest[..., 0]
-    if len(counts) > 1:
-        sums = np.logaddexp.accumulate(sums, axis=-2)
+        terms = np.exp(log_t - np.repeat(largest, ends - starts, axis=-1))
+        with np.errstate(divide="ignore"):
+            sums[..., t] = np.log(np.add.reduceat(terms, starts, axis=-1)) + largest
+    sums = np.logaddexp.accumulate(sums, axis=-2)[..., np.searchsorted(ends, counts), :]
     return sums - np.log(counts)[:, None]

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 __all__ = ["Regressed", "Regression", "regress"]
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,8 +45,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from amci_core.estimators.combine import Combined, Prepared, ratio_of, running_log_means
-from amci_core.estimators.draws import COMPLEMENT, Array, Draws
+from amci_core.estimators.combine import Combined, Prepared, ratio_of
+from amci_core.estimators.draws import COMPLEMENT, Array, Draws, log_sum_exp
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Errors, centred, effective_number, rounding
 
@@ -158,6 +159,13 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
     mean_Q = Q.mean(axis=-1)
     variates = Q - mean_Q[..., None]
     gram = variates @ variates.swapaxes(-1, -2) + ridge * n * np.eye(len(ratios))
+    means = {
+        j: _Part(_log_mean(draws, j), 1.0, ratios[j]) for j in draws.present if j != COMPLEMENT
+    }
+    if draws.f_max is not None and 0 in means and draws.count(COMPLEMENT):
+        # Of M - f.
+        size = _log_mean(draws.complement(), 0)
+        means[COMPLEMENT] = _Part(size, 1.0, ratios[COMPLEMENT])
     log_terms = np.full((*draws.batch, 3), -np.inf)
     sign, fits = np.zeros_like(log_terms), {}
     for t in range(3):
@@ -167,7 +175,7 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
             log_terms[..., 2], sign[..., 2] = draws.log_E2, 1.0
             continue
         log_y = seen.log_terms[t] - seen.log_mixture
-        parts = _start(seen, ratios, t)
+        parts = _start(seen, means, t)
         largest = np.max([log_y.max(axis=-1), *(part.log_size for part in parts)], axis=0)
         log_unit = np.where(largest > -np.inf, largest, 0.0)
         start, y = np.zeros_like(log_unit), np.exp(log_y - log_unit[..., None])
@@ -191,15 +199,12 @@ class _Part(NamedTuple):
     ratio: Array
 
 
-def _start(seen: Pooled, ratios: Mapping[int, Array], t: int) -> list[_Part]:
+def _start(seen: Pooled, means: Mapping[int, _Part], t: int) -> list[_Part]:
     """What term t starts from: its own proposal, or both sides of f where that is better."""
-    draws = seen.draws
-    own = [_Part(_log_mean(draws, t), 1.0, ratios[t])] if draws.count(t) else []
-    if draws.f_max is None or not (draws.count(0) and draws.count(COMPLEMENT)) or t == 1:
+    draws, own = seen.draws, [means[t]] if t in means else []
+    if draws.f_max is None or COMPLEMENT not in means or t == 1:
         return own
-    log_M = np.log(draws.f_max)
-    first = _Part(_log_mean(draws, 0), 1.0, ratios[0])
-    other = _Part(_log_mean(draws.complement(), 0), 1.0, ratios[COMPLEMENT])
+    first, other, log_M = means[0], means[COMPLEMENT], np.log(draws.f_max)
     if t == 0:
         if draws.log_E2 is None:
             return own
@@ -238,4 +243,5 @@ def _residual(seen: Pooled, t: int, parts: list[_Part], log_unit: Array) -> Arra
 
 def _log_mean(draws: Draws, t: int) -> Array:
     """log of the mean of t w over the draws of the proposal made for t, (*)."""
-    return running_log_means(draws, t, np.array([draws.count(t)]))[..., 0, t]
+    log_t = draws.log_weight(t) + draws.log_factor(t, draws.stretch(t))
+    return log_sum_exp(log_t) - math.log(draws.count(t))

@@ -19,6 +19,7 @@ __all__ = [
     "Array",
     "Draws",
     "defensive_draws",
+    "log_sum_exp",
     "sets_of",
     "split_evenly",
     "whole_sets",
@@ -27,6 +28,7 @@ __all__ = [
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,8 +137,12 @@ class Draws:
         f = self.f[..., part]
         if t == 2:
             return np.zeros_like(f)
-        there = (f > 0) if t == 0 else (f < 0)
-        return np.log(np.abs(f), out=np.full_like(f, -np.inf), where=there)
+        return np.where((f > 0) if t == 0 else (f < 0), self._log_size[..., part], -np.inf)
+
+    @cached_property
+    def _log_size(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(self.f))
 
     def complement(self) -> Draws:
         """The same draws for M - f in place of f, whose q1_plus is the q1_complement of f.
@@ -208,6 +214,14 @@ class Draws:
             log_q={j: join(log_q, other.log_q[j]) for j, log_q in self.log_q.items()},
             counts={j: n for j, n in counts.items() if n},
         )
+
+
+def log_sum_exp(values: Array) -> Array:
+    """log of the sum of exp(values) along the last axis, (*); -inf where there is nothing."""
+    largest = values.max(axis=-1)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(values - largest[..., None]).sum(axis=-1)) + largest)
 
 
 def sets_of(n: int) -> tuple[int, int]:

@@ -29,9 +29,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from amci_core.estimators.draws import COMPONENTS, Array, Draws
+from amci_core.estimators.draws import COMPONENTS, Array, Draws, log_sum_exp
 
 # A draw with a larger share than this of a second moment is an outlier.
 OUTLIER = 0.5
@@ -121,7 +120,7 @@ class Pooled:
         """log E_t from all draws, in nats, (*, 3); that of E2 where it is known."""
         left_out = 0.0 if self.kept is None else np.where(self.kept, 0.0, -np.inf)
         log_n = math.log(self.draws.n) + self.log_mixture
-        found = [logsumexp(log_t - log_n + left_out, axis=-1) for log_t in self.log_terms]
+        found = [log_sum_exp(log_t - log_n + left_out) for log_t in self.log_terms]
         if self.draws.log_E2 is not None:
             found[2] = np.broadcast_to(self.draws.log_E2, self.draws.batch)
         return np.stack(found, -1)

@@ -17,7 +17,7 @@ import cloudpickle
 import numpy as np
 
 from amci_core._arguments import check_count, check_seed, part_seed
-from amci_core.devices import AUTO, CPU, device_named
+from amci_core.devices import AUTO, CPU, device_named, one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators.draws import Array
 from amci_core.estimators.registry import ESTIMATORS
@@ -387,6 +387,7 @@ class Evaluation:
     __repr__ = __str__
 
 
+@one_thread()
 def evaluate(
     problem: Problem | str,
     proposals: Proposals | str | None = None,
@@ -405,9 +406,6 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Relative and absolute errors of estimators over cases, drawn from p(y) p(theta) or given.
-
-    Warning:
-        Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
 
     Arguments:
         problem: The problem.

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core._arguments import check_seed, part_seed
+from amci_core.devices import one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import snis_bound
 from amci_core.estimators.draws import Array
@@ -213,6 +214,7 @@ class ErrorCurves:
         return next(iter(self.by_name.values())).truth.relative_error
 
 
+@one_thread()
 def error_curves(
     problem: Problem | str,
     proposals: Proposals | str | None = None,
@@ -227,9 +229,6 @@ def error_curves(
     seed: int = 0,
 ) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
-
-    Warning:
-        Where cores are busy call `torch.set_num_threads(1)` first: it can be 30 times as fast.
 
     Arguments:
         problem: The problem.

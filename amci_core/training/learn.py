@@ -24,6 +24,7 @@ from torch import Tensor
 
 from amci_core._arguments import check_count, check_name, check_number, check_seed
 from amci_core.checking import check
+from amci_core.devices import one_thread
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
 from amci_core.flows.proposals import NAMES
@@ -327,9 +328,7 @@ def learn(
     """
     best: Proposals | None = None
     report = progress if callable(progress) else None
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with Display(False if report else progress) as display:  # type: ignore[arg-type]
+    with one_thread(), Display(False if report else progress) as display:  # type: ignore[arg-type]
         try:
             for here, newest in stream_learning(
                 problem,
@@ -348,8 +347,6 @@ def learn(
             if best is None:
                 raise
             display.say("interrupted: these are the best so far")
-        finally:
-            torch.set_num_threads(threads)
     assert best is not None  # a stream has an item at least
     return best
 
