@@ -36,7 +36,7 @@ from amci_explorer.views.inputs import copying, header_button
 from amci_explorer.views.layout import column, place_on_phones
 from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.pictures import pictures
-from amci_explorer.views.play import PlayCard, play_of
+from amci_explorer.views.play import PlayCard
 from amci_explorer.views.reuse import ReuseCard
 from amci_explorer.views.summary import SummaryCard
 from amci_explorer.views.table import TableCard
@@ -155,7 +155,7 @@ class Explorer:
         """The cards that can be seen."""
         if self.small:
             return [self.tabs.card] if self._with_card else []
-        return [self.errors, self.summary, self.tabs.card]
+        return [self.errors, self.summary, *([self.tabs.card] if self.tabs.sight.seen else [])]
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -167,8 +167,7 @@ class Explorer:
         self._write_address()
         self.densities.describe()
         for card in self.cards:
-            if card.at_once or self.small or self.tabs.sight.seen:
-                card.start()
+            card.start()
 
     def close(self, _: Any) -> None:
         """The session is over."""
@@ -208,10 +207,10 @@ class Explorer:
             card.follow(changed)
 
     def _show_draws(self) -> None:
-        """Marks the draws that are played, as long as they are the case's."""
-        found = self.results.of("play")
-        current = found is not None and found.asked == play_of(self.state)
-        self.densities.show_draws(found.value if found is not None and current else None)
+        """Marks the case's first draws."""
+        found = self.results.of("summary")
+        current = found is not None and found.asked.settings == self.state.settings
+        self.densities.show_draws(found.value.points if found is not None and current else {})
 
     def _renew(self) -> None:
         """Follows proposals that got better: pictures are drawn anew, and errors computed."""

@@ -63,7 +63,7 @@ async def start_workers() -> None:
 
 def open_page() -> None:
     """Makes the page of the visit that runs the script that calls this."""
-    pn.extension(raw_css=[VARIABLES])
+    pn.extension(global_css=[VARIABLES])
     document = pn.state.curdoc
     try:
         registry.serve_files(sys.argv[1:])

@@ -5,12 +5,13 @@ from __future__ import annotations
 __all__ = ["Row", "Summary", "summarize"]
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS
 from amci_core.estimation import Estimate
+from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
@@ -21,6 +22,8 @@ from amci_explorer.text import effective as effective_size
 
 # Relative spread of weights, or of estimates, below which they are equal but for rounding.
 ROUNDING = 1e-12
+# Draws of a proposal that are told.
+MOST_POINTS = 200
 # Where g lies, by the mismatch in nats.
 PLACES = {
     0.1: "g is close to the posterior",
@@ -82,6 +85,7 @@ class Summary:
         reason: The first reason for it, a sentence.
         mu: What the estimates are compared with.
         training: Seconds of training of the proposals that AMCI draws from; NaN if not recorded.
+        points: The first draws of AMCI from each proposal, by its name, (n, D).
     """
 
     rows: tuple[Row, ...]
@@ -96,6 +100,7 @@ class Summary:
     reason: str
     mu: Mu
     training: float = math.nan
+    points: Mapping[str, Array] = field(default_factory=dict)
 
     def figures(self) -> list[tuple[str, str, str]]:
         """Names, figures in words, and what they say."""
@@ -207,6 +212,7 @@ def summarize(
         reason=own.verdict.text,
         mu=mu,
         training=training_seconds(proposals),
+        points={name: x[: min(draws, MOST_POINTS)] for name, x in seen.points.items()},
     )
 
 

@@ -50,8 +50,6 @@ class Card:
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
     # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
-    # Whether it is computed before it can be seen.
-    at_once: ClassVar[bool] = False
     # Whether its numbers stand in a table already.
     is_table: ClassVar[bool] = False
 

@@ -126,7 +126,6 @@ class Controls:
         state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
         state.param.watch(lambda *_: self._show_case(), ["y", "theta", "level"])
         self._show_steps()
-        self.open()
         self.top = column(
             row(
                 self.problem,

@@ -76,7 +76,6 @@ class ErrorCard(Card):
     help = HELP["errors"]
     drawn: ClassVar[tuple[str, ...]] = ("measure", "spread", "draws")
     compares = True
-    at_once = True
 
     def content(self) -> list[Any]:
         # Of each estimator, from the first problem on that has it.
@@ -227,7 +226,7 @@ class ErrorCard(Card):
             self.theme.follow(line.glyph, style, "line_color")
             line.glyph.line_color = style.colour(self.dark)
             self._hover.renderers = [*self._hover.renderers, line]
-            lighten(self.figure)
+        lighten(self.figure)
 
     def _lines(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
         """Lines of estimators in their colours; or bands, whose second edge leads back."""

@@ -38,7 +38,6 @@ class EvaluationCard(Card):
     title = CARDS["evaluation"]
     unit = "cases"
     # It computes what the user orders, and nothing else.
-    at_once = True
     help = HELP["evaluation"]
     drawn = ("y", "theta", "band", "single", "source", "variant", "snapshot")
 

@@ -77,7 +77,7 @@ span {{ margin-right: 8px; font-weight: 600; white-space: nowrap; }}
 """
 # Parts without a state of their own: one serves all pictures of a page.
 STATELESS = (
-    *(AreaVisuals, Filter, LabelingPolicy, Scale, SelectionPolicy),
+    *(AreaVisuals, CustomJS, Filter, LabelingPolicy, Scale, SelectionPolicy),
     *(Ticker, TickFormatter),
 )
 # A page with a vector file's symbol: Bokeh has no icon of its own for it.
@@ -143,7 +143,7 @@ def dress(shown: figure, name: str) -> None:
     shown.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
     save = CustomJS(code=SAVE_SVG)
     shown.add_tools(CustomAction(icon=SVG_ICON, description="Save as SVG", callback=save))
-    shown.js_on_change("inner_width", CustomJS(code=FIGURES))
+    shown.js_on_change("inner_width", _shared(CustomJS(code=FIGURES)))
 
 
 def give_up_names(old: figure) -> None:
@@ -192,13 +192,17 @@ def lighten(shown: figure) -> None:
     for part in shown.renderers:
         view = views.setdefault(part.data_source.id, part.view)
         part.update(nonselection_glyph="auto", muted_glyph="auto", view=view)
-    # Kept with the document, so that it ends with it.
-    shared = vars(pn.state.curdoc or shown).setdefault("stateless", {})
     for model in shown.references():
         for name in model.properties_with_refs():
             if isinstance(part := getattr(model, name), STATELESS):
-                key = type(part), str(part.properties_with_values(include_defaults=False))
-                setattr(model, name, shared.setdefault(key, part))
+                setattr(model, name, _shared(part))
+
+
+def _shared(part: Any) -> Any:
+    """The one of its kind in a page: kept with the document, so that it ends with it."""
+    kept = vars(pn.state.curdoc or part).setdefault("stateless", {})
+    key = type(part), str(part.properties_with_values(include_defaults=False))
+    return kept.setdefault(key, part)
 
 
 def describe(shown: figure, text: str) -> None:

@@ -6,6 +6,7 @@ __all__ = ["DensityPanel"]
 
 import json
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from io import StringIO
 from typing import Any
@@ -14,11 +15,11 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
+from amci_core.estimators.draws import Array
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import LIVE_DENSITIES
 from amci_explorer.numbers.pictures import densities, picture_of
-from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of
@@ -32,8 +33,6 @@ from amci_explorer.views.layout import HTML, card, column, explain, hide
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words import HELP
 
-# Draws of a proposal that are marked.
-MOST_TICKS = 200
 # What changes the case to compare with, or how both cases look; and what changes the case's own.
 COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot"} | COMPARING
@@ -126,12 +125,11 @@ class DensityPanel:
         if list(self._place) != [self.view.panel]:
             self._place[:] = [self.view.panel]
 
-    def show_draws(self, found: Playback | None) -> None:
-        """Marks the first draws of the case where the picture has an axis for them."""
-        count = min(self._state.draws, MOST_TICKS)
+    def show_draws(self, points: Mapping[str, Array]) -> None:
+        """Marks the first draws of the case, (n, D), where the picture has an axis for them."""
+        at = self._state.coordinate - 1
         names = {"q1_plus": "q1"}
-        lanes = found.lanes if found is not None else ()
-        self._draws = {names.get(e.proposal, e.proposal): e.x[:count] for e in lanes}
+        self._draws = {names.get(name, name): x[:, at] for name, x in points.items()}
         if self.view is not None:
             self.view.show_draws(self._draws)
 

@@ -2,7 +2,7 @@ r"""Draws one by one: each lands with its weight, and the estimates grow."""
 
 from __future__ import annotations
 
-__all__ = ["PlayCard", "play_of"]
+__all__ = ["PlayCard"]
 
 import math
 from typing import Any
@@ -42,11 +42,6 @@ SHOW = """
 """
 
 
-def play_of(case: State) -> Request:
-    """What is played of a case."""
-    return Request("playback", case.settings, (("coordinate", case.coordinate),))
-
-
 class PlayCard(Card):
     """Draws, one by one."""
 
@@ -55,8 +50,6 @@ class PlayCard(Card):
     unit = ""
     help = HELP["play"]
     drawn = ("coordinate",)
-    # Its draws are marked at the densities.
-    at_once = True
 
     def content(self) -> list[Any]:
         empty: dict[str, Any] = {name: [] for name in COLUMNS}
@@ -118,7 +111,7 @@ class PlayCard(Card):
         return [self.player, pictures, pn.pane.Bokeh(self.text, margin=0)]
 
     def asked(self, case: State) -> Request:
-        return play_of(case)
+        return Request("playback", case.settings, (("coordinate", case.coordinate),))
 
     def clear(self) -> None:
         empty: dict[str, Any] = {name: [] for name in COLUMNS}

@@ -39,7 +39,6 @@ class SummaryCard(Card):
     unit = ""
     is_table = True
     compares = True
-    at_once = True
     help = HELP["summary"]
 
     def content(self) -> list[Any]:

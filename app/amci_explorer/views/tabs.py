@@ -82,10 +82,15 @@ class TabsView:
         self.panel = column(self._note, self._strip, self._place, self.sight)
 
     @property
-    def card(self) -> Card:
-        """The open card; where the one that was chosen makes no sense, the first that does."""
+    def name(self) -> str:
+        """The open card's; where the one that was chosen makes no sense, the first's that does."""
         allowed = [name for i, name in enumerate(self._kinds) if i not in self._closed]
-        name = self._state.card if self._state.card in allowed else allowed[0]
+        return self._state.card if self._state.card in allowed else allowed[0]
+
+    @property
+    def card(self) -> Card:
+        """The open card, made now unless it has been."""
+        name = self.name
         if name not in self._made:
             self._made[name] = made = self._kinds[name](self._state, self._results)
             made.recolour(self._dark)
@@ -108,16 +113,16 @@ class TabsView:
 
     def show(self) -> None:
         """Follows the state: another card is shown, and the one that was is called off."""
-        card = self.card
-        for made in self._made.values():
-            if made is not card:
+        for name, made in self._made.items():
+            if name != self.name:
                 made.stop()
-        self._strip.active = list(self._kinds).index(card.name)
+        self._strip.active = list(self._kinds).index(self.name)
         # Where a tab is drawn its panel cannot be named by it, only like it.
-        self._place.html_attributes = {"role": "tabpanel", "aria-label": card.title}
-        if not len(self._place) or self._place[0] is not card.panel:
-            card.redraw()
-            self._place[:] = [card.panel]
+        title = self._kinds[self.name].title
+        self._place.html_attributes = {"role": "tabpanel", "aria-label": title}
+        if self.sight.seen and list(self._place) != [self.card.panel]:
+            self.card.redraw()
+            self._place[:] = [self.card.panel]
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -127,10 +132,12 @@ class TabsView:
 
     def _look(self, event: Any) -> None:
         if event.new:
+            self.show()
+            self.card.redraw()
             self.card.start()
 
     def _turned(self, event: Any) -> None:
         name = list(self._kinds)[event.new]
-        if name != self.card.name:
+        if name != self.name:
             self._state.set(card=name)
             self._state.commit()
