@@ -220,7 +220,7 @@ def log_sum_exp(values: Array) -> Array:
     """log of the sum of exp(values) along the last axis, (*); -inf where there is nothing."""
     largest = values.max(axis=-1)
     largest = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(np.log(np.exp(values - largest[..., None]).sum(axis=-1)) + largest)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hidden import hidden
 from imperfect import imperfect
 
@@ -44,17 +45,22 @@ def test_the_arguments_and_costs_are_recorded(oracle):
     assert drawn == pytest.approx(40 * 20 * 200)
 
 
-def test_progress_counts_the_cases():
-    seen = []
-    amci.evaluate(
-        PROBLEM,
-        imperfect(),
-        cases=3,
-        runs=2,
-        draws=[2],
-        progress=lambda done, total: seen.append((done, total)),
-    )
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+def test_progress_counts_the_cases_in_one_thread():
+    seen, threads = [], torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        amci.evaluate(
+            PROBLEM,
+            imperfect(),
+            cases=3,
+            runs=2,
+            draws=[2],
+            progress=lambda *counts: seen.append((*counts, torch.get_num_threads())),
+        )
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert seen == [(1, 3, 1), (2, 3, 1), (3, 3, 1)]
 
 
 def test_the_same_seed_gives_the_same_errors():
