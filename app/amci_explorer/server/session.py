@@ -70,7 +70,7 @@ def guarded(document: Any) -> Iterator[None]:
 
 
 async def on_page(document: Any, *acts: Callable[[], None]) -> None:
-    """Changes a page as one message, and waits until that is done.
+    """Changes a page as one message, and waits until that is done; before it is sent at once.
 
     Arguments:
         document: The session's Bokeh document.
@@ -79,8 +79,12 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
     done = asyncio.get_running_loop().create_future()
 
     def turn() -> None:
+        session = getattr(document.session_context, "session", None)
         if done.cancelled():
             return
+        if session is not None and session.connection_count and not pn.state.loaded:
+            # The page has got the document, but Panel would keep what changes from it.
+            return pn.state.onload(turn)
         try:
             with guarded(document):
                 for act in acts:

@@ -48,6 +48,8 @@ class Card:
     unit: ClassVar[str] = "runs"
     # Fields of the state that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
+    # Whether it follows every move of a handle; else it waits until that is let go.
+    live: ClassVar[bool] = False
     # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
     # Whether it is computed before it can be seen.
@@ -159,6 +161,8 @@ class Card:
         """Follows the state."""
         if changed & {*self.drawn}:
             self.redraw()
+        if self.live:
+            self.start()
         self.tell()
 
     def stop(self) -> None:
@@ -224,7 +228,7 @@ class Card:
                 # A few, among them those that start the workers, foretell nothing.
                 if share >= 0.1:
                     words += f", {found.seconds * (1 / share - 1):.0f} s left"
-        elif running and not words and (found is None or is_other):
+        elif running and not words and (found is None or (is_other and not self.live)):
             words = "Waiting for the first result"
         if found and wanted and is_other:
             other = difference(found.asked.settings, wanted.settings)
@@ -235,7 +239,9 @@ class Card:
         # It keeps its room. A page does not take back what is no longer named.
         styles = {"visibility": "inherit" if can else "hidden"}
         self.button.param.update(label=label, disabled=not can, styles=styles)
-        self.body.styles = {"opacity": "0.4" if is_other else "1"}
+        # What follows a handle is always a little late: that must not flicker.
+        late = is_other and not (self.live and running)
+        self.body.styles = {"opacity": "0.4" if late else "1"}
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ from amci_explorer.words.curves import about_curves, outside
 from amci_explorer.words.headline import EXACT, compare, position
 
 BRACKETS = ("xs", "ys", "x", "y", "text", "align")
-COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
+COLUMNS = ("draws", "error", "low", "median", "high", "runs")
 INK, PAPER = (Style(n, PALETTE["light"][n], PALETTE["dark"][n]) for n in ("ink", "paper"))
 HEIGHT = 340
 # And at most on a low screen.
@@ -75,6 +75,7 @@ class ErrorCard(Card):
     title = "Relative error"
     help = HELP["errors"]
     drawn: ClassVar[tuple[str, ...]] = ("measure", "spread", "draws")
+    live = True
     compares = True
     at_once = True
 
@@ -147,7 +148,9 @@ class ErrorCard(Card):
         reference = {} if self.reference is None else columns(self.reference.value, measure)
         self._add_curves(own)
         for name, source in self.sources.items():
-            source.data = own.get(name, {column: [] for column in COLUMNS})
+            # As lists: an array is two more messages.
+            columns_of = own.get(name, {})
+            source.data = {c: columns_of[c].tolist() if columns_of else [] for c in COLUMNS}
         judged = {name: each for name, each in own.items() if name != "bound"}
         runs = judged if spread else {}
         self._of_reference.data = self._lines(reference, "error")
@@ -232,8 +235,9 @@ class ErrorCard(Card):
     def _lines(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
         """Lines of estimators in their colours; or bands, whose second edge leads back."""
 
-        def along(each: Mapping[str, Array], names: Iterable[str]) -> Array:
-            return np.concatenate([each[name][:: 1 - 2 * i] for i, name in enumerate(names)])
+        def along(each: Mapping[str, Array], names: Iterable[str]) -> list[float]:
+            parts = [each[name][:: 1 - 2 * i] for i, name in enumerate(names)]
+            return np.concatenate(parts).tolist()  # type: ignore[no-any-return]
 
         return {
             "xs": [along(each, ("draws",) * len(edges)) for each in found.values()],
