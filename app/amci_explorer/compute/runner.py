@@ -283,6 +283,7 @@ class Runner:
                     raise shared.error
                 seen = shared.newest
                 yield seen
+                shared.more.set()
         finally:
             shared.leave(browser)
 
@@ -315,6 +316,8 @@ class _SharedTask:
         newest: The newest result, or None.
         error: What ended it, or None.
         news: Set, and replaced, whenever one of them has changed.
+        more: Set once somebody waits for more than the first result. Until then nothing more is
+            computed: whoever moves a handle leaves after that, and a part cannot be cancelled.
     """
 
     def __init__(self, of: Runner, request: Any) -> None:
@@ -322,7 +325,7 @@ class _SharedTask:
         self.browsers: list[str] = []
         self.newest: Any = None
         self.error: Exception | None = None
-        self.news = asyncio.Event()
+        self.news, self.more = asyncio.Event(), asyncio.Event()
         # Futures of parts, which stay with the workers.
         self._parts: dict[int, Any] = {}
         self._count, self._merged = 1, 0
@@ -350,6 +353,8 @@ class _SharedTask:
         try:
             await self._part(0)
             await self._merge()
+            if not self.newest.complete:
+                await self.more.wait()
             numbers = iter(range(1, self._count))
 
             async def one_by_one() -> None:

@@ -162,7 +162,7 @@ class ErrorCard(Card):
         set_range(self.figure.y_range, *ylim)
         labels = names(own, ylim, height=HEIGHT, dark=self.dark).columns()
         self._ends.data = {n: [*labels[n], *UNUSED[n]][: len(ESTIMATORS)] for n in UNUSED}
-        self._brackets.data = self._factors(found, complete=complete)
+        self._brackets.data = self._factors(found, complete)
         self.note.object = f"<p>{outside(found)}</p>"
         describe(self.figure, about_curves(found))
 
@@ -245,11 +245,12 @@ class ErrorCard(Card):
             "colour": [ESTIMATORS[name].colour(self.dark) for name in found],
         }
 
-    def _factors(self, found: ErrorCurves, *, complete: bool) -> dict[str, list[Any]]:
+    def _factors(self, found: ErrorCurves, complete: bool) -> dict[str, list[Any]]:
         """The bracket between AMCI and its best rival, with the headline's ratio."""
         at, measure = position(found, self._total), self.state.measure
-        x, errors = float(found.draws[at]), compare(found, at)
-        is_known = complete and errors.amci > EXACT and not math.isnan(found.truth_error)
+        named = self.results.named(self.shown and self.shown.asked.settings, self._total)
+        x, errors = float(found.draws[at]), compare(found, at, complete=complete, named=named)
+        is_known = errors.amci > EXACT and not math.isnan(found.truth_error)
         ratio = errors.best / errors.amci if is_known else math.nan
         if math.isnan(ratio) or 1 / ALIKE < ratio < ALIKE:
             return {name: [] for name in BRACKETS}
