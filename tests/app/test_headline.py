@@ -92,7 +92,7 @@ def test_the_bracket_of_the_picture_says_the_ratio_of_the_headlines_pair(in_a_lo
 
 
 def test_where_q1_and_q2_hardly_overlap_the_stratified_mixture_is_as_good_as_amci():
-    known, summary, curves = numbers("tail-1d", y=-2.0, theta=3.0, runs=300)
+    _, summary, curves = numbers("tail-1d", y=-2.0, theta=3.0, runs=300)
     own, rival = (at_total(curves, summary, name) for name in ("amci", "snis-qm-stratified"))
     assert rival == pytest.approx(own, rel=0.1)
     errors = compare(curves, position(curves, summary.total))

@@ -14,10 +14,10 @@ from amci_explorer.compute import runner
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.runner import Result, Unreachable
 from amci_explorer.compute.training import TrainingSession
-from amci_explorer.server.session import browser_of, on_page, say
+from amci_explorer.server.session import browser_of, on_page
 
-# Without workers a page asks again after a second, and says so once in a while.
-SECONDS_TO_ASK_AGAIN, SECONDS_TO_SAY_AGAIN = 1.0, 30.0
+# Without workers a card asks again after a second.
+SECONDS_TO_ASK_AGAIN = 1.0
 
 
 class Results:
@@ -163,8 +163,8 @@ class Results:
                         if self._running.get(card.name) != asked:
                             break
             except Unreachable as error:
-                text = f"Nothing can be computed: {error} It is asked again every second."
-                say(self._document, text, SECONDS_TO_SAY_AGAIN)
+                text = f"{error} It is asked again every second."
+                await on_page(self._document, partial(card.end, text))
                 await asyncio.sleep(SECONDS_TO_ASK_AGAIN)
             except Exception as error:
                 message = str(error) or type(error).__name__

@@ -12,6 +12,7 @@ __all__ = ["SECONDS", "Result", "Unreachable", "runner"]
 
 import asyncio
 import logging
+import math
 import os
 import pickle
 import time
@@ -328,8 +329,9 @@ class _SharedTask:
         self.news, self.more = asyncio.Event(), asyncio.Event()
         # Futures of parts, which stay with the workers.
         self._parts: dict[int, Any] = {}
-        self._count, self._merged = 1, 0
-        self._began, self._seconds = 0.0, 0.0
+        self._count = 1
+        # When the first result came, less its seconds of computing; and when the next one is due.
+        self._began, self._seconds, self._due = 0.0, 0.0, 0.0
         # In a context of its own: else it would keep the page that asked first.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
@@ -353,22 +355,21 @@ class _SharedTask:
         try:
             await self._part(0)
             await self._merge()
-            if not self.newest.complete:
-                await self.more.wait()
             numbers = iter(range(1, self._count))
+            if self._count > 1:
+                await self.more.wait()
 
             async def one_by_one() -> None:
                 for number in numbers:
                     await self._part(number)
+                    if time.monotonic() > self._due:
+                        await self._merge()
                     if self._seconds > self._runner.limit:
                         break
 
             async with asyncio.TaskGroup() as group:
-                merging = group.create_task(self._merge_in_turns())
-                several = min(self._runner.cluster.size, self._count - 1)
-                computing = [group.create_task(one_by_one()) for _ in range(several)]
-                await asyncio.gather(*computing)
-                merging.cancel()
+                for _ in range(min(self._runner.cluster.size, self._count - 1)):
+                    group.create_task(one_by_one())
             if not self.newest.complete:
                 await self._merge(last=True)
         except Exception as error:
@@ -383,26 +384,17 @@ class _SharedTask:
     async def _part(self, number: int) -> None:
         self._parts[number] = await self._call(timed_part, self.request, number, stays=True)
 
-    async def _merge_in_turns(self) -> None:
-        while True:
-            await asyncio.sleep(SECONDS_BETWEEN_RESULTS)
-            await self._merge()
-
     async def _merge(self, *, last: bool = False) -> None:
         """Has the result made of the first parts, in their order."""
-        first = list(takewhile(self._parts.__contains__, count()))
-        if len(first) > self._merged or last:
-            parts = [self._parts[number] for number in first]
-            self._seconds, self._count, value = await self._call(
-                merged, self.request, parts=parts
-            )
-            self._merged, whole = len(first), len(first) == self._count
-            self._began = self._began or time.monotonic() - self._seconds
-            limit = f"the limit here is {self._runner.limit:,.0f} s of computing"
-            stopped = limit if last and not whole else ""
-            seconds = time.monotonic() - self._began
-            self.newest = Result(self.request, value, seconds, last or whole, stopped)
-            self._tell()
+        self._due = math.inf
+        first = [self._parts[number] for number in takewhile(self._parts.__contains__, count())]
+        self._seconds, self._count, value = await self._call(merged, self.request, parts=first)
+        now, whole = time.monotonic(), len(first) == self._count
+        self._due, self._began = now + SECONDS_BETWEEN_RESULTS, self._began or now - self._seconds
+        limit = f"the limit here is {self._runner.limit:,.0f} s of computing"
+        stopped = limit if last and not whole else ""
+        self.newest = Result(self.request, value, now - self._began, last or whole, stopped)
+        self._tell()
 
 
 def timed_part(request: Any, number: int) -> tuple[float, int, Any]:

@@ -183,6 +183,7 @@ class Card:
 
     def take(self, result: Result) -> None:
         """Shows a result, complete or not."""
+        self.halted = ""
         if result is not self.shown:
             self.shown = result
             self.draw(result.value, complete=result.complete)
@@ -200,7 +201,7 @@ class Card:
             self._as_table.renew()
 
     def end(self, message: str | None) -> None:
-        """It is over, with a message if it failed."""
+        """It is over, with a message if it failed or is to be tried again."""
         self.halted = f"This could not be computed: {message}" if message else ""
         self.tell()
 

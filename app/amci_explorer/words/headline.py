@@ -79,11 +79,11 @@ class Compared:
         rough: Errors known to one digit.
     """
 
-    amci: float
-    control: float
-    rival: str
-    best: float
-    rough: frozenset[str]
+    amci: float = math.nan
+    control: float = math.nan
+    rival: str = ""
+    best: float = math.nan
+    rough: frozenset[str] = frozenset()
 
 
 def headline(
@@ -103,47 +103,46 @@ def headline(
         complete: Whether the curves are complete.
         named: See `compare`.
     """
-    level, reason, took, text = "", "", "", ""
+    level, text, note = "", "", f"Errors are root mean squares.{_bound(facts)}"
     if found is not None:
-        level, reason = found.verdict, found.reason
-        took = "" if math.isnan(found.training) else f"Training took {duration(found.training)}."
+        level = found.verdict
         if level == NO_TRUST:
             text = "Do not trust AMCI here. "
         elif found.level.value < NOTHING_TO_GAIN:
             text = "f barely changes the posterior here (small mismatch). "
+        if not math.isnan(found.training):
+            note += f" Training took {duration(found.training)}."
+    reason = found.reason if found is not None else ""
+    errors = Compared()
+    if curves is not None:
+        at = position(curves, facts.draws)
+        errors = compare(curves, at, complete=complete, named=named)
+        runs, mean = (part[at] for part in (curves["amci"].runs, curves["amci"].mean))
+        if level == RELIABLE and (complete or runs >= ENOUGH) and not mean < USELESS**2:
+            level = MORE_DRAWS
+    marks, missing = {"AMCI": "amci"}, "an undetermined amount" if complete else "…"
     if facts.log_mu == -math.inf or (curves is not None and np.isnan(curves.truth_error)):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
-        return Headline(text, level, reason)
-    note = f"Errors are root mean squares.{_bound(facts)} {took}".rstrip()
-    if curves is None:
-        return Headline(f"{text}{_known(facts)}Measuring the errors …", level, reason, note)
-    at = position(curves, facts.draws)
-    errors, marks = compare(curves, at, complete=complete, named=named), {"AMCI": "amci"}
-    amci = curves["amci"]
-    enough = complete or amci.runs[at] >= ENOUGH
-    if level == RELIABLE and enough and not amci.mean[at] < USELESS**2:
-        level = MORE_DRAWS
-    if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
+    elif curves is not None and any(e >= 0 for e in (errors.amci, errors.control, errors.best)):
+        text += f"With {curves.draws[at]:,} draws AMCI "
+        if errors.amci < EXACT:
+            text += "is exact (Theorem 1)"
+        else:
+            text += f"errs by {_error(errors.amci, missing, about='amci' in errors.rough)}"
+            if not math.isnan(errors.control):
+                control = _error(errors.control, about="amci-cv" in errors.rough)
+                text += f" (with control variates {control})"
+        if errors.rival and (complete or not math.isnan(errors.best)):
+            label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
+            best = _error(errors.best, missing, about=errors.rival in errors.rough)
+            text, marks = f"{text}, {label} by {best}", {**marks, label: errors.rival}
+        text += "." if complete else " …"
+    elif curves is not None and complete:
         few = "a few of them make most of it. More runs or draws may help."
-        if complete:
-            text += f"Too few runs to estimate the errors: {few}"
-            return Headline(text, level, reason, took)
-        return Headline(f"{text}{_known(facts)}Measuring the errors …", level, reason, note)
-    missing = "an undetermined amount" if complete else "…"
-    text += f"With {curves.draws[at]:,} draws AMCI "
-    if errors.amci < EXACT:
-        text += "is exact (Theorem 1)"
+        text += f"Too few runs to estimate the errors: {few}"
     else:
-        text += f"errs by {_error(errors.amci, missing, about='amci' in errors.rough)}"
-        if not math.isnan(errors.control):
-            control = _error(errors.control, about="amci-cv" in errors.rough)
-            text += f" (with control variates {control})"
-    if errors.rival and (complete or not math.isnan(errors.best)):
-        label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
-        best = _error(errors.best, missing, about=errors.rival in errors.rough)
-        text += f", {label} by {best}"
-        marks[label] = errors.rival
-    return Headline(f"{text}{'.' if complete else ' …'}", level, reason, note, marks)
+        text += f"{_known(facts)}Measuring the errors …"
+    return Headline(text, level, reason, note, marks)
 
 
 def position(curves: ErrorCurves, total: int) -> int:
