@@ -79,7 +79,7 @@ def test_what_the_runs_do_not_determine_is_told_to_one_digit_or_not_at_all():
 
 
 def test_the_bracket_of_the_picture_says_the_ratio_of_the_headlines_pair(in_a_loop):
-    known, summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
+    _, summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
     rival, own = (at_total(curves, summary, n) for n in ("snis-qm-stratified", "amci"))
 
     def body(turned):

@@ -237,7 +237,7 @@ class ErrorCard(Card):
 
         def along(each: Mapping[str, Array], names: Iterable[str]) -> list[float]:
             parts = [each[name][:: 1 - 2 * i] for i, name in enumerate(names)]
-            return np.concatenate(parts).tolist()  # type: ignore[no-any-return]
+            return np.concatenate(parts).tolist()
 
         return {
             "xs": [along(each, ("draws",) * len(edges)) for each in found.values()],

@@ -98,14 +98,10 @@ class HeadlineView:
             # E2 is known: nobody would self-normalize.
             known = replace(known, bound=math.nan)
         results = [self._results.of(name) for name in names]
-        summary, curves = (r if r and r.asked.settings == choice else None for r in results)
-        return headline(
-            known,
-            summary and summary.value,
-            curves and curves.value,
-            complete=curves is not None and curves.complete,
-            named=self._results.named(choice, total),
-        )
+        summary, curves = (r.value if r and r.asked.settings == choice else None for r in results)
+        complete = results[1] is not None and results[1].complete
+        named = self._results.named(choice, total)
+        return headline(known, summary, curves, complete=complete, named=named)
 
 
 def _coloured(text: str, marks: Mapping[str, str]) -> str:
