@@ -19,7 +19,7 @@ from amci_explorer.compute.training import TrainingSession
 from amci_explorer.js.scripts import ADDRESS
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
-from amci_explorer.server.session import browser_of, guarded, on_failure, on_news
+from amci_explorer.server.session import browser_of, guarded, on_failure
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import OPENING_PROBLEM, State
 from amci_explorer.state.tour import Step, tour
@@ -131,7 +131,6 @@ class Explorer:
             part.css_classes = [*part.css_classes, f"part-{name}"]
         self.header: list[Any] = [header_button("Tour", lambda _: self.tour.open())]
         on_failure(document, self.report)
-        on_news(document, self.complain)
         self.state.param.watch(self._follow, ["problem", *FIELDS])
         self.state.param.watch(lambda _: self.start(), "committed")
         # The theme starts nothing.

@@ -45,12 +45,13 @@ class Turned:
         self.document = Document()
         self.started, self.asked, self.does = [], [], False
 
-        def start(results, card, asked):
+        def start(results, card):
+            asked = results._running[card.name]
+            results._first.discard(card.name)
             self.started.append(card.name)
             self.asked.append(asked)
             if self.does:
-                results._show(card, Result(asked, done(asked), 1.0, complete=True))
-                results._finish(card, None)
+                results._bring(card, Result(asked, done(asked), 1.0, complete=True))
             return SimpleNamespace(cancel=lambda: None)
 
         def call(results, then, function, *given):

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 import panel_material_ui as pmui
 import pytest
 from amci_explorer.colours import ESTIMATORS
-from amci_explorer.compute.results import Results
+from amci_explorer.compute import runner
+from amci_explorer.compute.results import Result, Results
 from amci_explorer.explorer import TABS
 from amci_explorer.problems.presets import presets
 from amci_explorer.server.session import callback, guarded
@@ -60,6 +61,22 @@ def test_a_card_asks_for_nothing_before_it_is_on_the_screen(in_a_loop):
         assert explorer.results.is_running("reuse")
 
     in_a_loop(body, {"card": "map", "runs": "4"})
+
+
+def test_curves_that_are_known_are_in_the_first_document(in_a_loop, monkeypatch):
+    def body(turned):
+        class Known:
+            def finished(self, asked):
+                return Result(asked, asked.result([asked.part(0)[1]]), 1.0, complete=True)
+
+        monkeypatch.setattr(runner, "runner", Known)
+        turned.explorer.start()
+        assert not turned.started
+        root = page(turned.explorer, turned.document).get_root(turned.document)
+        source = root.select_one({"name": "errors-amci"})
+        assert len(source.data["error"]) > 20
+
+    in_a_loop(body)
 
 
 @pytest.mark.parametrize("card", ["reuse", "map", "diagnostics"])

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.numbers.known import Facts, facts
 from amci_explorer.state.state import State
-from amci_explorer.words.headline import awaited, compare, headline, how_typical, position
+from amci_explorer.text import number
+from amci_explorer.words.headline import compare, headline, how_typical, position
 
 import amci_core as amci
 from amci_core.models import Problem
@@ -31,7 +33,7 @@ def numbers(problem, *, runs=60, **choices):
     store = computations_of(problem)
     *_, summary = store.summary(state.settings)
     *_, curves = store.error_curves(state.settings)
-    return summary, curves
+    return facts(state.problem, *state.settings.pair, summary.total), summary, curves
 
 
 def at_total(curves, summary, name):
@@ -39,8 +41,8 @@ def at_total(curves, summary, name):
 
 
 def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
-    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
-    found = headline(summary, curves)
+    known, summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
+    found = headline(known, summary, curves)
     assert found.level == "reliable"
     sizes = {
         name: at_total(curves, summary, name)
@@ -67,8 +69,8 @@ def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
 
 
 def test_what_the_runs_do_not_determine_is_told_to_one_digit_or_not_at_all():
-    summary, curves = numbers("cancer", y=(500.0, 900.0), runs=30)
-    found = headline(summary, curves)
+    known, summary, curves = numbers("cancer", y=(500.0, 900.0), runs=30)
+    found = headline(known, summary, curves)
     own = at_total(curves, summary, "amci")
     assert f"AMCI errs by about {100 * own:.1g} %, " in found.text
     assert "SNIS from the same draws by an undetermined amount" in found.text
@@ -77,7 +79,7 @@ def test_what_the_runs_do_not_determine_is_told_to_one_digit_or_not_at_all():
 
 
 def test_the_bracket_of_the_picture_says_the_ratio_of_the_headlines_pair(in_a_loop):
-    summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
+    _, summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
     rival, own = (at_total(curves, summary, n) for n in ("snis-qm-stratified", "amci"))
 
     def body(turned):
@@ -90,7 +92,7 @@ def test_the_bracket_of_the_picture_says_the_ratio_of_the_headlines_pair(in_a_lo
 
 
 def test_where_q1_and_q2_hardly_overlap_the_stratified_mixture_is_as_good_as_amci():
-    summary, curves = numbers("tail-1d", y=-2.0, theta=3.0, runs=300)
+    _, summary, curves = numbers("tail-1d", y=-2.0, theta=3.0, runs=300)
     own, rival = (at_total(curves, summary, name) for name in ("amci", "snis-qm-stratified"))
     assert rival == pytest.approx(own, rel=0.1)
     errors = compare(curves, position(curves, summary.total))
@@ -103,8 +105,8 @@ def test_exact_proposals_are_called_exact():
 
 
 def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
-    summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
-    found = headline(summary, curves)
+    known, summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
+    found = headline(known, summary, curves)
     assert "f barely changes the posterior here" in found.text
     # SNIS q1 answers 1 in all runs: its error is no error of an estimate.
     assert "SNIS q₁" not in found.text
@@ -113,8 +115,8 @@ def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
 
 
 def test_what_control_variates_repair_stands_beside_amci():
-    summary, curves = numbers("cancer", y=(900.0, 60.0), runs=100)
-    found = headline(summary, curves)
+    known, summary, curves = numbers("cancer", y=(900.0, 60.0), runs=100)
+    found = headline(known, summary, curves)
     said = [float(each) / 100 for each in re.findall(r"([\d.]+) %", found.text)]
     own, control, *others = (
         at_total(curves, summary, name)
@@ -139,9 +141,9 @@ def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
 
 
 def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():
-    summary, curves = numbers("tail-1d", y=-4.0, theta=5.0, variant="paper")
+    known, summary, curves = numbers("tail-1d", y=-4.0, theta=5.0, variant="paper")
     believed = dataclasses.replace(summary, verdict="reliable")
-    assert headline(believed, curves).level == "use more draws"
+    assert headline(known, believed, curves).level == "use more draws"
 
 
 def test_without_a_relative_error_none_is_told():
@@ -150,8 +152,30 @@ def test_without_a_relative_error_none_is_told():
 
 
 def test_before_the_first_draw_it_says_what_mu_is_where_that_is_known():
-    assert awaited(math.nan).text == "Measuring the errors …"
-    assert awaited(math.log(0.25)).text.startswith("μ is 0.25 here")
+    assert headline(Facts(128)).text == "Measuring the errors …"
+    assert headline(Facts(128, math.log(0.25))).text == "μ is 0.25 here. Measuring the errors …"
+    known, summary, _ = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
+    mu = float(PROBLEM.truth(1.0, 3.0))
+    reached = f"of 128 posterior draws {128 * mu:.2g} reach f on average"
+    assert headline(known).text == f"μ is {number(mu, 3)} here: {reached}. Measuring the errors …"
+    found = headline(known, summary)
+    assert found.level == "reliable"
+    # The bound is there at once.
+    assert found.note == headline(*numbers("tail-1d", y=1.0, theta=3.0, runs=1000)).note
+
+
+def test_numbers_come_one_by_one_and_none_goes_again():
+    state, store, told = State("tail-1d"), computations_of("tail-1d"), set()
+    state.move(y=1.0, theta=3.0)
+    known = facts(state.problem, *state.settings.pair, 2 * state.draws)
+    *growing, last = store.error_curves(state.settings)
+    texts = [headline(known, None, c, complete=False, named=told).text for c in growing]
+    texts.append(headline(known, None, last, named=told).text)
+    counts = [len(re.findall(r"[\d.]+ %", text)) for text in texts]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (0, 3)
+    assert 1 in counts
+    assert not any("Too few" in text for text in texts)
 
 
 def test_nothing_is_said_of_a_problem_without_an_observation():

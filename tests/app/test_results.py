@@ -24,20 +24,20 @@ class Slow(Results):
         super().__init__(Document())
         self.under_way = {}
 
-    def _start(self, card, asked):
-        self.under_way[card.name] = card, asked
+    def _start(self, card):
+        self.under_way[card.name] = card
         return SimpleNamespace(cancel=lambda: self.under_way.pop(card.name, None))
 
     def do(self, name, *, runs=4, wanted=4, end=True):
-        card, asked = self.under_way[name]
-        value = SimpleNamespace(runs=runs, runs_wanted=wanted, of=asked.settings.theta)
-        self._show(card, Result(asked, value, 7.25, complete=end))
+        asked, card = self._running[name], self.under_way[name]
+        progress = {"runs": runs, "runs_wanted": wanted, "progress": runs / wanted}
+        value = SimpleNamespace(**progress, of=asked.settings.theta)
+        self._bring(card, Result(asked, value, 7.25, complete=end))
         if end:
-            self.fail(name, None)
+            del self.under_way[name]
 
     def fail(self, name, message):
-        card, _ = self.under_way.pop(name)
-        self._finish(card, message)
+        self._finish(self.under_way.pop(name), self._running[name], message)
 
 
 class Plain(Card):
@@ -234,6 +234,9 @@ def brought(monkeypatch):
         attempts = iter(gives)
 
         class Fake:
+            def finished(self, asked):
+                return None
+
             async def results(self, asked, browser):
                 for each in next(attempts):
                     if isinstance(each, Exception):
@@ -241,7 +244,8 @@ def brought(monkeypatch):
                     yield runner.Result(asked, each, 0.5, each == "last")
                     await asyncio.sleep(0)
 
-        monkeypatch.setattr(runner, "runner", Fake)
+        fake = Fake()
+        monkeypatch.setattr(runner, "runner", lambda: fake)
         monkeypatch.setattr("amci_explorer.compute.results.SECONDS_TO_ASK_AGAIN", 0.01)
 
         async def inside():
@@ -295,11 +299,48 @@ def test_a_page_is_told_nothing_after_a_cancel_even_if_it_was_on_its_way(brought
 def test_a_new_request_takes_the_place_of_the_one_before(brought):
     async def body(results, card, page):
         results.want(card, asked())
+        while results.of("noted") is None:
+            await asyncio.sleep(0)
         results.want(card, asked(theta=2.0))
         await rested(results)
         assert results.of("noted").asked == asked(theta=2.0)
 
-    assert brought(body, ["last"], ["last"]) == ["begin", "begin", ("last", True), None]
+    told = brought(body, ["first", "second", "last"], ["last"])
+    assert told == ["begin", ("first", False), "begin", ("last", True), None]
+
+
+def test_while_a_handle_moves_the_case_on_its_way_is_shown_and_then_the_newest(brought):
+    seen = []
+
+    async def body(results, card, page):
+        take = card.take
+        card.take = lambda result: (seen.append(result.asked.settings.theta), take(result))
+        results.want(card, asked(theta=1.0))
+        await asyncio.sleep(0)
+        for theta in (2.0, 2.5, 2.75):
+            results.want(card, asked(theta=theta))
+        await rested(results)
+
+    told = brought(body, ["first of 1", "last"], ["first", "last"])
+    assert told == ["begin"] * 4 + [("first of 1", False), ("first", False), ("last", True), None]
+    assert seen == [(1.0,), (2.75,), (2.75,)]
+
+
+def test_what_is_known_at_once_is_not_replaced_by_what_was_on_its_way(brought, monkeypatch):
+    async def body(results, card, page):
+        known = Result(asked(), "known", 0.5, complete=True)
+        page.stuck, waiting = True, []
+        page.add_next_tick_callback = waiting.append
+        results.want(card, asked(theta=1.0))
+        while not waiting:
+            await asyncio.sleep(0)
+        monkeypatch.setattr(runner.runner(), "finished", lambda _: known)
+        results.want(card, asked())
+        waiting[0]()
+        assert results.of("noted") is known
+        assert not results.is_running("noted")
+
+    assert brought(body, ["late", "last"]) == ["begin", ("known", True), None]
 
 
 def test_a_failure_is_said_in_words(brought):
@@ -311,27 +352,15 @@ def test_a_failure_is_said_in_words(brought):
     assert brought(body, ["first", ValueError("too many")])[-1] == "too many"
 
 
-def test_without_workers_the_page_is_told_and_they_are_asked_again(brought, monkeypatch):
-    said = []
-    monkeypatch.setattr(
-        "amci_explorer.compute.results.say", lambda page, text, _: said.append(text)
-    )
-
+def test_without_workers_the_card_says_so_and_they_are_asked_again(brought):
     async def body(results, card, page):
         results.want(card, asked())
         await rested(results)
 
     gone = Unreachable("The Dask scheduler does not answer.")
     told = brought(body, ["first", gone], [gone], ["last"])
-    assert told == ["begin", ("first", False), ("last", True), None]
-    assert (
-        said
-        == [
-            "Nothing can be computed: The Dask scheduler does not answer. "
-            "It is asked again every second."
-        ]
-        * 2
-    )
+    said = "The Dask scheduler does not answer. It is asked again every second."
+    assert told == ["begin", ("first", False), said, said, ("last", True), None]
 
 
 def test_of_two_files_the_later_one_is_shown_even_if_it_is_read_sooner(monkeypatch):

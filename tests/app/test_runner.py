@@ -17,7 +17,6 @@ from amci_explorer.compute.runner import (
     Runner,
     Unreachable,
     default_workers,
-    timed_part,
 )
 from amci_explorer.state.state import State
 from servers import run_apart
@@ -35,16 +34,16 @@ class Here:
     async def start(self):
         pass
 
-    async def submit(self, function, work, given):
+    async def submit(self, function, work, *given, parts=(), stays=False):
         self.busy += 1
         self.most = max(self.most, self.busy)
         try:
             await asyncio.sleep(work.seconds)
-            if function is not timed_part:
-                self.results += 1
-                return function(work, given)
-            self.parts.append((work.name, given))
-            return function(work, given)
+            if stays:
+                self.parts.append((work.name, *given))
+                return function(work, *given)
+            self.results += 1
+            return function(work, parts)
         finally:
             self.busy -= 1
 
@@ -68,8 +67,8 @@ def test_results_grow_in_order_and_the_complete_one_comes_last():
         assert sizes == sorted(set(sizes))
         assert all(each.value == list(range(len(each.value))) for each in found)
         assert len(found) > 2
-        # At most ten times a second, but for the first and the last.
-        assert len(found) <= found[-1].seconds / 0.1 + 2
+        # Some three times a second, but for the first and the last.
+        assert len(found) <= found[-1].seconds / 0.3 + 2
 
     run_apart(body())
 
@@ -176,9 +175,9 @@ def test_results_do_not_depend_on_the_number_of_workers(size):
     expected = repr(request.result([request.part(i)[1] for i in range(request.part(0)[0])]))
 
     class Quick(Here):
-        async def submit(self, function, work, given):
+        async def submit(self, function, work, *given, parts=(), stays=False):
             await asyncio.sleep(0)
-            return function(work, given)
+            return function(work, *(given if stays else [parts]))
 
     found = run_apart(all_of(Runner(Quick(size)), request))
     assert repr(found[-1].value) == expected
@@ -190,8 +189,8 @@ def test_what_takes_too_long_ends_with_what_there_is(size):
         cluster = Here(size)
         runner, work = Runner(cluster, limit=2), Count(500, seconds=0.01, busy=True)
         *growing, last = await all_of(runner, work)
-        # 200 parts fit, and on a busy machine fewer.
-        assert 20 <= len(last.value) <= 200 + size
+        # 200 parts fit, on a busy machine fewer, and those that are done before they are merged.
+        assert 20 <= len(last.value) <= 250
         assert last.value == list(range(len(cluster.parts)))
         assert last.complete
         assert last.stopped == "the limit here is 2 s of computing"

@@ -14,10 +14,10 @@ from amci_explorer.compute import runner
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.runner import Result, Unreachable
 from amci_explorer.compute.training import TrainingSession
-from amci_explorer.server.session import browser_of, on_page, say
+from amci_explorer.server.session import browser_of, on_page
 
-# Without workers a page asks again after a second, and says so once in a while.
-SECONDS_TO_ASK_AGAIN, SECONDS_TO_SAY_AGAIN = 1.0, 30.0
+# Without workers a card asks again after a second.
+SECONDS_TO_ASK_AGAIN = 1.0
 
 
 class Results:
@@ -43,6 +43,9 @@ class Results:
         self.all: dict[str, Result] = {}
         self._running: dict[str, Request] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._named: tuple[Any, set[str]] = (), set()
+        # Cards that wait for the first result of a request.
+        self._first: set[str] = set()
         self._calls: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, Request] = {}
         self._failed: dict[str, Request] = {}
@@ -50,6 +53,12 @@ class Results:
     def of(self, name: str) -> Result | None:
         """The newest result of a card, for any request."""
         return self.all.get(name)
+
+    def named(self, *of: Any) -> set[str]:
+        """Estimators whose errors the page has told of a case, and goes on to tell."""
+        if self._named[0] != of:
+            self._named = of, set()
+        return self._named[1]
 
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""
@@ -62,7 +71,9 @@ class Results:
     def want(self, card: Any, asked: Request | None) -> None:
         """Has a card shown a request's result, computed if need be.
 
-        A request that the user cancelled is not computed until another one came.
+        A request whose first result is on its way gets to show it, so that a card can follow a
+        handle; of those that come meanwhile the last one is next. A request that the user
+        cancelled is not computed until another one came.
         """
         name = card.name
         if asked is None or self._document is None:
@@ -70,15 +81,22 @@ class Results:
         elif asked not in (self._running.get(name), self._refused.get(name)):
             self._refused.pop(name, None)
             self._failed.pop(name, None)
-            self.cancel(name)
             found = self.all.get(name)
-            if found is not None and found.asked == asked and found.complete:
-                card.take(found)
+            if found is None or found.asked != asked or not found.complete:
+                found = runner.runner().finished(asked)
+            if found is not None:
+                self.cancel(name)
+                self._show(card, found)
                 card.end(None)
-            else:
-                self._running[name] = asked
-                card.begin()
-                self._tasks[name] = self._start(card, asked)
+                return
+            waits = name in self._first
+            if not waits:
+                self.cancel(name)
+            self._running[name] = asked
+            card.begin()
+            if not waits:
+                self._first.add(name)
+                self._tasks[name] = self._start(card)
 
     def again(self, card: Any, asked: Request | None) -> None:
         """As `want`, also if the user cancelled it."""
@@ -93,6 +111,7 @@ class Results:
 
     def cancel(self, name: str) -> None:
         """Cancels a card's request."""
+        self._first.discard(name)
         if self._running.pop(name, None) is not None:
             self._tasks.pop(name).cancel()
             self._tell()
@@ -107,7 +126,8 @@ class Results:
         """Cancels all requests and forgets all results; calls are answered still."""
         for task in self._tasks.values():
             task.cancel()
-        for each in (self.all, self._running, self._tasks, self._refused, self._failed):
+        kept = self.all, self._running, self._tasks, self._first, self._refused, self._failed
+        for each in kept:
             each.clear()
 
     def call(self, then: Callable[[Any], None], function: Callable[..., Any], *given: Any) -> None:
@@ -128,41 +148,52 @@ class Results:
             before.cancel()
         self._calls[function.__name__] = asyncio.get_running_loop().create_task(wait())
 
-    def _start(self, card: Any, asked: Request) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(self._follow(card, asked))
+    def _start(self, card: Any) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(self._follow(card))
 
-    async def _follow(self, card: Any, asked: Request) -> None:
+    async def _follow(self, card: Any) -> None:
         """Brings a request's results to the page, each once the page has taken the one before."""
-        while True:
+        while self._tasks.get(card.name) is asyncio.current_task():
+            asked = self._running[card.name]
             try:
                 found = runner.runner().results(asked, browser_of(self._document))
                 async with aclosing(found):
                     async for result in found:
-                        acts = [partial(self._show, card, result)]
-                        if result.complete:
-                            acts.append(partial(self._finish, card, None))
-                        await on_page(self._document, *acts)
-                return
+                        await on_page(self._document, partial(self._bring, card, result))
+                        if self._running.get(card.name) != asked:
+                            break
             except Unreachable as error:
-                text = f"Nothing can be computed: {error} It is asked again every second."
-                say(self._document, text, SECONDS_TO_SAY_AGAIN)
+                text = f"{error} It is asked again every second."
+                await on_page(self._document, partial(card.end, text))
                 await asyncio.sleep(SECONDS_TO_ASK_AGAIN)
             except Exception as error:
                 message = str(error) or type(error).__name__
-                await on_page(self._document, partial(self._finish, card, message))
-                return
+                await on_page(self._document, partial(self._finish, card, asked, message))
+
+    def _bring(self, card: Any, result: Result) -> None:
+        """Shows a result that was computed; once it is complete the request is over."""
+        if self._running[card.name] == result.asked:
+            self._first.discard(card.name)
+        try:
+            self._show(card, result)
+        finally:
+            if result.complete:
+                self._finish(card, result.asked, None)
 
     def _show(self, card: Any, result: Result) -> None:
         self.all[card.name] = result
         card.take(result)
         self._tell()
 
-    def _finish(self, card: Any, message: str | None) -> None:
-        asked = self._running.pop(card.name)
-        self._tasks.pop(card.name, None)
+    def _finish(self, card: Any, asked: Request, message: str | None) -> None:
+        """A request is over; the card's next one may wait already."""
         if message is not None:
             self._failed[card.name] = asked
-        card.end(message)
+        if self._running[card.name] == asked:
+            del self._running[card.name]
+            self._tasks.pop(card.name, None)
+            self._first.discard(card.name)
+            card.end(message)
         self._tell()
 
     def _tell(self) -> None:

@@ -1,8 +1,8 @@
 r"""Computes what all sessions ask for: once for equal requests, fairly between browsers.
 
 A request is computed in parts, cut and seeded by the request alone. Worker processes, or those of
-a Dask scheduler elsewhere, compute the parts, and merge the first of them, in their order, to
-results that grow on the page. Threads would not do: small operations of PyTorch hold the
+a Dask scheduler elsewhere, compute the parts and keep them, and merge the first of them, in their
+order, to results that grow on the page. Threads would not do: small operations of PyTorch hold the
 interpreter's lock, and keep a server from answering.
 """
 
@@ -12,15 +12,17 @@ __all__ = ["SECONDS", "Result", "Unreachable", "runner"]
 
 import asyncio
 import logging
+import math
 import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 from functools import cache
+from itertools import count, takewhile
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -39,8 +41,8 @@ WORKERS, DASK, SECONDS = "AMCI_WORKERS", "AMCI_DASK", "AMCI_SECONDS"
 DEFAULT_SECONDS = 60.0
 # Finished results that are kept.
 FINISHED_KEPT = 32
-# A result is merged at most this often, and after so many times as long as the last merge took.
-SECONDS_BETWEEN_RESULTS, REST = 0.1, 4.0
+# Between two results of a request that grow.
+SECONDS_BETWEEN_RESULTS = 0.3
 SECONDS_TO_CONNECT = 5
 # What a worker of this machine imports before its first task.
 PRELOAD = """
@@ -98,8 +100,20 @@ class Cluster:
             task = self._connecting = loop.create_task(self._connect(), context=Context())
         return await asyncio.shield(task)
 
-    async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        parts: Sequence[Any] = (),
+        stays: bool = False,
+    ) -> Any:
         """What a worker returns for a function of a module, or raises.
+
+        Arguments:
+            function: The function.
+            arguments: Its arguments.
+            parts: Futures, whose results are the last argument, a list; empty: there is none.
+            stays: Whether the result stays with the worker; a future of it is returned.
 
         Raises:
             Unreachable: the connection to the scheduler is lost.
@@ -114,9 +128,9 @@ class Cluster:
         try:
             # As bytes: the scheduler, in the server's process, need not read them.
             packed = pickle.dumps((function, arguments))
-            future = client.submit(_run, packed, pure=False)
+            future = client.submit(_run, packed, *([list(parts)] if parts else []), pure=False)
             # Not cancelled itself: a client cancelled while it gathers never gathers again.
-            answer = asyncio.ensure_future(future.result())
+            answer = asyncio.ensure_future(_done(future) if stays else future.result())
             answer.add_done_callback(lambda _: answer.cancelled() or answer.exception())
             where: list[str] = []
             while True:
@@ -179,10 +193,18 @@ class Cluster:
         return client
 
 
-def _run(packed: bytes) -> Any:
+async def _done(future: Any) -> Any:
+    """A future once it is done, whose result stays where it is."""
+    error = await future.exception()
+    if error is not None or future.cancelled():
+        return await future.result()  # raises it
+    return future
+
+
+def _run(packed: bytes, *parts: list[Any]) -> Any:
     torch.set_num_threads(1)
     function, arguments = pickle.loads(packed)
-    return function(*arguments)
+    return function(*arguments, *parts)
 
 
 @dataclass(frozen=True)
@@ -230,6 +252,12 @@ class Runner:
         self._free: asyncio.Semaphore | None = None
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
+    def finished(self, request: Any) -> Result | None:
+        """The complete result of a request, if it is kept."""
+        if request in self._finished:
+            self._finished.move_to_end(request)
+        return self._finished.get(request)
+
     async def results(self, request: Any, browser: str) -> AsyncGenerator[Result, None]:
         """Better and better results of a request; the last one is complete.
 
@@ -239,9 +267,9 @@ class Runner:
             Unreachable: there is no connection to the workers. It can be asked again.
             Exception: what the computation raises.
         """
-        if request in self._finished:
-            self._finished.move_to_end(request)
-            yield self._finished[request]
+        result = self.finished(request)
+        if result is not None:
+            yield result
             return
         if request not in self._shared:
             self._shared[request] = _SharedTask(self, request)
@@ -256,17 +284,20 @@ class Runner:
                     raise shared.error
                 seen = shared.newest
                 yield seen
+                shared.more.set()
         finally:
             shared.leave(browser)
 
-    async def call(self, browser: str, function: Callable[..., Any], *given: Any) -> Any:
-        """What a worker returns for a function of a module, once it is that browser's turn."""
+    async def call(
+        self, browser: str, function: Callable[..., Any], *given: Any, **options: Any
+    ) -> Any:
+        """What `Cluster.submit` returns, once it is that browser's turn."""
         await self.cluster.start()
         if self._free is None:
             self._free = asyncio.Semaphore(self.cluster.size)
         turns = self._turns.setdefault(browser, asyncio.Semaphore(self.cluster.size))
         async with turns, self._free:
-            return await self.cluster.submit(function, *given)
+            return await self.cluster.submit(function, *given, **options)
 
     def end(self, shared: _SharedTask) -> None:
         """A computation is over; a complete result is kept."""
@@ -286,6 +317,8 @@ class _SharedTask:
         newest: The newest result, or None.
         error: What ended it, or None.
         news: Set, and replaced, whenever one of them has changed.
+        more: Set once somebody waits for more than the first result. Until then nothing more is
+            computed: whoever moves a handle leaves after that, and a part cannot be cancelled.
     """
 
     def __init__(self, of: Runner, request: Any) -> None:
@@ -293,10 +326,12 @@ class _SharedTask:
         self.browsers: list[str] = []
         self.newest: Any = None
         self.error: Exception | None = None
-        self.news = asyncio.Event()
-        self._parts: dict[int, bytes] = {}
-        self._count, self._merged = 1, 0
-        self._began, self._seconds = 0.0, 0.0
+        self.news, self.more = asyncio.Event(), asyncio.Event()
+        # Futures of parts, which stay with the workers.
+        self._parts: dict[int, Any] = {}
+        self._count = 1
+        # When the first result came, less its seconds of computing; and when the next one is due.
+        self._began, self._seconds, self._due = 0.0, 0.0, 0.0
         # In a context of its own: else it would keep the page that asked first.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
@@ -311,76 +346,68 @@ class _SharedTask:
         self.news.set()
         self.news = asyncio.Event()
 
-    def _call(self, *given: Any) -> Any:
+    def _call(self, *given: Any, **options: Any) -> Any:
         if not self.browsers:  # the last one has just left
             raise asyncio.CancelledError
-        return self._runner.call(self.browsers[0], *given)
+        return self._runner.call(self.browsers[0], *given, **options)
 
     async def _run(self) -> None:
         try:
             await self._part(0)
+            await self._merge()
             numbers = iter(range(1, self._count))
+            if self._count > 1:
+                await self.more.wait()
 
             async def one_by_one() -> None:
                 for number in numbers:
                     await self._part(number)
+                    if time.monotonic() > self._due:
+                        await self._merge()
                     if self._seconds > self._runner.limit:
                         break
 
             async with asyncio.TaskGroup() as group:
-                merging = group.create_task(self._merge_in_turns())
-                several = min(self._runner.cluster.size, self._count - 1)
-                computing = [group.create_task(one_by_one()) for _ in range(several)]
-                await asyncio.gather(*computing)
-                merging.cancel()
-            await self._merge(last=True)
+                for _ in range(min(self._runner.cluster.size, self._count - 1)):
+                    group.create_task(one_by_one())
+            if not self.newest.complete:
+                await self._merge(last=True)
         except Exception as error:
             first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
             if not isinstance(first, Unreachable | ValueError):
                 log.error("a computation failed: %s", self.request, exc_info=first)
             self.error = first
+        self._parts.clear()
         self._runner.end(self)
         self._tell()
 
     async def _part(self, number: int) -> None:
-        seconds, self._count, part = await self._call(timed_part, self.request, number)
-        self._began = self._began or time.monotonic() - seconds
-        self._parts[number] = part
-        self._seconds += seconds
-
-    async def _merge_in_turns(self) -> None:
-        while True:
-            started = time.monotonic()
-            await self._merge()
-            took = time.monotonic() - started
-            await asyncio.sleep(max(SECONDS_BETWEEN_RESULTS, REST * took))
+        self._parts[number] = await self._call(timed_part, self.request, number, stays=True)
 
     async def _merge(self, *, last: bool = False) -> None:
         """Has the result made of the first parts, in their order."""
-        parts: list[bytes] = []
-        while len(parts) in self._parts:
-            parts.append(self._parts[len(parts)])
-        whole = len(parts) == self._count
-        if len(parts) > self._merged or (last and not whole):
-            value = await self._call(merged, self.request, parts)
-            self._merged = len(parts)
-            seconds = time.monotonic() - self._began
-            limit = f"the limit here is {self._runner.limit:,.0f} s of computing"
-            stopped = limit if last and not whole else ""
-            self.newest = Result(self.request, value, seconds, last or whole, stopped)
-            self._tell()
+        self._due = math.inf
+        first = [self._parts[number] for number in takewhile(self._parts.__contains__, count())]
+        self._seconds, self._count, value = await self._call(merged, self.request, parts=first)
+        now, whole = time.monotonic(), len(first) == self._count
+        self._due, self._began = now + SECONDS_BETWEEN_RESULTS, self._began or now - self._seconds
+        limit = f"the limit here is {self._runner.limit:,.0f} s of computing"
+        stopped = limit if last and not whole else ""
+        self.newest = Result(self.request, value, now - self._began, last or whole, stopped)
+        self._tell()
 
 
-def timed_part(request: Any, number: int) -> tuple[float, int, bytes]:
+def timed_part(request: Any, number: int) -> tuple[float, int, Any]:
     """The seconds of computing of a part, the number of parts, and the part; in a worker."""
     started = time.process_time()
     count, part = request.part(number)
-    return time.process_time() - started, count, pickle.dumps(part)
+    return time.process_time() - started, count, part
 
 
-def merged(request: Any, parts: list[bytes]) -> Any:
-    """The result of the first parts; in a worker."""
-    return request.result([pickle.loads(part) for part in parts])
+def merged(request: Any, parts: list[tuple[float, int, Any]]) -> tuple[float, int, Any]:
+    """The seconds of the first parts, the number of parts, and the result; in a worker."""
+    seconds, counts, done = zip(*parts, strict=True)
+    return sum(seconds), counts[0], request.result(list(done))
 
 
 @cache

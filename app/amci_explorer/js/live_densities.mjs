@@ -1,5 +1,5 @@
-// Pictures follow a handle in the frame in which it moves, and the server hears of it on release.
-// Its answer takes their place as soon as it is for where the handle is.
+// Pictures follow a handle in the frame in which it moves. The server's answer takes their place as
+// soon as it is for where the handle is.
 
 import {evaluatorOf, movedCase, paint} from "./live.mjs"
 
@@ -25,7 +25,6 @@ export function render({view}) {
     }
     document.addEventListener("amci:move", event => {
         if (evaluator == null || evaluator.key != model.key) { return }
-        event.preventDefault()
         const source = page.get_model_by_name("densities")
         if (source != watched) {
             watched = source

@@ -1,6 +1,5 @@
-// What moves a case. The page hears of a move first: where it paints that by itself, the server hears
-// of it on release only. Elsewhere it hears of the next move once it has answered the last one, so that
-// moves never queue up there.
+// What moves a case. The page hears of a move first, for it may paint that by itself. The server hears
+// of the next move once it has answered the last one, so that moves never queue up there.
 
 /**
  * Ties what is moved, an element, to the page and to a model of Panel's.
@@ -11,7 +10,7 @@
 export function mover(el, model, name, where, follow) {
     let waiting = null, isAsked = false, isLater = false
     const tell = (name, detail) => el.dispatchEvent(
-        new CustomEvent(name, {bubbles: true, composed: true, cancelable: true, detail}))
+        new CustomEvent(name, {bubbles: true, composed: true, detail}))
     const hear = ({detail}) => follow(detail)
     document.addEventListener("amci:case", hear)
     model.on("remove", () => document.removeEventListener("amci:case", hear))
@@ -34,9 +33,10 @@ export function mover(el, model, name, where, follow) {
     return {
         // Each part: [variable, coordinate, value].
         move(...parts) {
-            const isPainted = parts.every(([variable, coordinate, value]) =>
-                variable != null && !tell("amci:move", {variable, coordinate, value}))
-            if (!isPainted) { send() }
+            for (const [variable, coordinate, value] of parts) {
+                if (variable != null) { tell("amci:move", {variable, coordinate, value}) }
+            }
+            send()
         },
         release() {
             now()

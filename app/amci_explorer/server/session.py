@@ -7,14 +7,11 @@ __all__ = [
     "callback",
     "guarded",
     "on_failure",
-    "on_news",
     "on_page",
-    "say",
     "weakly",
 ]
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,20 +27,13 @@ from amci_explorer.server.shares import COOKIE, browser_named
 # Bokeh would ask the environment for every array that it sends.
 settings.simple_ids = settings.simple_ids()
 
-# By the session's document: who tells what failed, how to say something, and when that was done.
+# By the session's document: who tells what failed.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()
-_SAY: WeakKeyDictionary[Any, Callable[[str], None]] = WeakKeyDictionary()
-_SAID: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 
 def on_failure(document: Any, tell: Callable[[Exception], None]) -> None:
     """Has a method called with errors of a document's updates."""
     _TELL[document] = weakly(tell)
-
-
-def on_news(document: Any, tell: Callable[[str], None]) -> None:
-    """Has a method called with messages for a document's session."""
-    _SAY[document] = weakly(tell)
 
 
 @contextmanager
@@ -70,7 +60,7 @@ def guarded(document: Any) -> Iterator[None]:
 
 
 async def on_page(document: Any, *acts: Callable[[], None]) -> None:
-    """Changes a page as one message, and waits until that is done.
+    """Changes a page as one message, and waits until that is done; before it is sent at once.
 
     Arguments:
         document: The session's Bokeh document.
@@ -79,8 +69,12 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
     done = asyncio.get_running_loop().create_future()
 
     def turn() -> None:
+        session = getattr(document.session_context, "session", None)
         if done.cancelled():
             return
+        if session is not None and session.connection_count and not pn.state.loaded:
+            # The page has got the document, but Panel would keep what changes from it.
+            return pn.state.onload(turn)
         try:
             with guarded(document):
                 for act in acts:
@@ -91,14 +85,6 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
 
     document.add_next_tick_callback(turn)
     await done
-
-
-def say(document: Any, text: str, seconds: float) -> None:
-    """Says something on a page, unless it did within so many seconds."""
-    now = time.monotonic()
-    if document in _SAY and now - _SAID.get(document, -seconds) >= seconds:
-        _SAID[document] = now
-        document.add_next_tick_callback(partial(callback(_SAY[document]), text))
 
 
 def browser_of(document: Any) -> str:

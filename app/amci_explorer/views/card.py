@@ -48,6 +48,8 @@ class Card:
     unit: ClassVar[str] = "runs"
     # Fields of the state that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
+    # Whether it follows every move of a handle; else it waits until that is let go.
+    live: ClassVar[bool] = False
     # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
     # Whether its numbers stand in a table already.
@@ -157,6 +159,8 @@ class Card:
         """Follows the state."""
         if changed & {*self.drawn}:
             self.redraw()
+        if self.live:
+            self.start()
         self.tell()
 
     def stop(self) -> None:
@@ -177,6 +181,7 @@ class Card:
 
     def take(self, result: Result) -> None:
         """Shows a result, complete or not."""
+        self.halted = ""
         if result is not self.shown:
             self.shown = result
             self.draw(result.value, complete=result.complete)
@@ -194,7 +199,7 @@ class Card:
             self._as_table.renew()
 
     def end(self, message: str | None) -> None:
-        """It is over, with a message if it failed."""
+        """It is over, with a message if it failed or is to be tried again."""
         self.halted = f"This could not be computed: {message}" if message else ""
         self.tell()
 
@@ -222,7 +227,7 @@ class Card:
                 # A few, among them those that start the workers, foretell nothing.
                 if share >= 0.1:
                     words += f", {found.seconds * (1 / share - 1):.0f} s left"
-        elif running and not words and (found is None or is_other):
+        elif running and not words and (found is None or (is_other and not self.live)):
             words = "Waiting for the first result"
         if found and wanted and is_other:
             other = difference(found.asked.settings, wanted.settings)
@@ -233,7 +238,9 @@ class Card:
         # It keeps its room. A page does not take back what is no longer named.
         styles = {"visibility": "inherit" if can else "hidden"}
         self.button.param.update(label=label, disabled=not can, styles=styles)
-        self.body.styles = {"opacity": "0.4" if is_other else "1"}
+        # What follows a handle is always a little late: that must not flicker.
+        late = is_other and not (self.live and running)
+        self.body.styles = {"opacity": "0.4" if late else "1"}
 
     @property
     def _names(self) -> tuple[str, ...]:

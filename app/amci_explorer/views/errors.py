@@ -45,7 +45,7 @@ from amci_explorer.words.curves import about_curves, outside
 from amci_explorer.words.headline import EXACT, compare, position
 
 BRACKETS = ("xs", "ys", "x", "y", "text", "align")
-COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
+COLUMNS = ("draws", "error", "low", "median", "high", "runs")
 INK, PAPER = (Style(n, PALETTE["light"][n], PALETTE["dark"][n]) for n in ("ink", "paper"))
 HEIGHT = 340
 # And at most on a low screen.
@@ -75,6 +75,7 @@ class ErrorCard(Card):
     title = "Relative error"
     help = HELP["errors"]
     drawn: ClassVar[tuple[str, ...]] = ("measure", "spread", "draws")
+    live = True
     compares = True
 
     def content(self) -> list[Any]:
@@ -146,7 +147,9 @@ class ErrorCard(Card):
         reference = {} if self.reference is None else columns(self.reference.value, measure)
         self._add_curves(own)
         for name, source in self.sources.items():
-            source.data = own.get(name, {column: [] for column in COLUMNS})
+            # As lists: an array is two more messages.
+            columns_of = own.get(name, {})
+            source.data = {c: columns_of[c].tolist() if columns_of else [] for c in COLUMNS}
         judged = {name: each for name, each in own.items() if name != "bound"}
         runs = judged if spread else {}
         self._of_reference.data = self._lines(reference, "error")
@@ -158,7 +161,7 @@ class ErrorCard(Card):
         set_range(self.figure.y_range, *ylim)
         labels = names(own, ylim, height=HEIGHT, dark=self.dark).columns()
         self._ends.data = {n: [*labels[n], *UNUSED[n]][: len(ESTIMATORS)] for n in UNUSED}
-        self._brackets.data = self._factors(found, complete=complete)
+        self._brackets.data = self._factors(found, complete)
         self.note.object = f"<p>{outside(found)}</p>"
         describe(self.figure, about_curves(found))
 
@@ -231,8 +234,9 @@ class ErrorCard(Card):
     def _lines(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
         """Lines of estimators in their colours; or bands, whose second edge leads back."""
 
-        def along(each: Mapping[str, Array], names: Iterable[str]) -> Array:
-            return np.concatenate([each[name][:: 1 - 2 * i] for i, name in enumerate(names)])
+        def along(each: Mapping[str, Array], names: Iterable[str]) -> list[float]:
+            parts = [each[name][:: 1 - 2 * i] for i, name in enumerate(names)]
+            return np.concatenate(parts).tolist()
 
         return {
             "xs": [along(each, ("draws",) * len(edges)) for each in found.values()],
@@ -240,11 +244,12 @@ class ErrorCard(Card):
             "colour": [ESTIMATORS[name].colour(self.dark) for name in found],
         }
 
-    def _factors(self, found: ErrorCurves, *, complete: bool) -> dict[str, list[Any]]:
+    def _factors(self, found: ErrorCurves, complete: bool) -> dict[str, list[Any]]:
         """The bracket between AMCI and its best rival, with the headline's ratio."""
         at, measure = position(found, self._total), self.state.measure
-        x, errors = float(found.draws[at]), compare(found, at)
-        is_known = complete and errors.amci > EXACT and not math.isnan(found.truth_error)
+        named = self.results.named(self.shown and self.shown.asked.settings, self._total)
+        x, errors = float(found.draws[at]), compare(found, at, complete=complete, named=named)
+        is_known = errors.amci > EXACT and not math.isnan(found.truth_error)
         ratio = errors.best / errors.amci if is_known else math.nan
         if math.isnan(ratio) or 1 / ALIKE < ratio < ALIKE:
             return {name: [] for name in BRACKETS}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 __all__ = ["HeadlineView"]
 
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 
+from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Results
-from amci_explorer.numbers.known import log_truth
+from amci_explorer.numbers.known import facts
 from amci_explorer.numbers.typical import typical
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
@@ -18,7 +21,7 @@ from amci_explorer.views.layout import HTML, column
 from amci_explorer.views.style import NARROW, VERDICTS
 from amci_explorer.words.definition import definition
 from amci_explorer.words.diagnosis import sentence
-from amci_explorer.words.headline import RELIABLE, Headline, awaited, headline, how_typical
+from amci_explorer.words.headline import RELIABLE, Headline, headline, how_typical
 
 DOCS = '<a href="docs/dashboard.md" target="_blank">Documentation</a>'
 # Room for two lines of each, so that nothing below jumps. On a narrow page the definition is last.
@@ -84,15 +87,21 @@ class HeadlineView:
         self._formula.object = formula(problem.formula)
 
     def _found(self) -> Headline:
-        summary, curves = (self._results.of(name) for name in ("summary", "errors"))
-        choice = self._state.settings
-        if summary and curves and curves.complete:
-            if summary.asked.settings == curves.asked.settings == choice:
-                return headline(summary.value, curves.value)
-        failed = [self._results.failed(name) for name in ("summary", "errors")]
+        choice, names = self._state.settings, ("summary", "errors")
+        failed = [self._results.failed(name) for name in names]
         if any(asked is not None and asked.settings == choice for asked in failed):
             return Headline("The errors could not be computed here.")
-        return awaited(log_truth(self._state.problem, *choice.pair))
+        store = computations_of(choice.problem)
+        total = choice.draws * len(store.proposals(choice).present)
+        known = facts(self._state.problem, *choice.pair, total)
+        if store.plain:
+            # E2 is known: nobody would self-normalize.
+            known = replace(known, bound=math.nan)
+        results = [self._results.of(name) for name in names]
+        summary, curves = (r.value if r and r.asked.settings == choice else None for r in results)
+        complete = results[1] is not None and results[1].complete
+        named = self._results.named(choice, total)
+        return headline(known, summary, curves, complete=complete, named=named)
 
 
 def _coloured(text: str, marks: Mapping[str, str]) -> str:

@@ -64,10 +64,7 @@ PILL = """
 
 
 class Movable(JSComponent):
-    """What is moved in the page: the server hears of a move once it has answered the last one.
-
-    Where the page paints what it moves, the server hears on release only.
-    """
+    """What is moved in the page: the server hears of a move once it has answered the last one."""
 
     moves: Any = param.List(
         default=[], doc="What of a case it moves: y, theta or level, and which coordinate."

@@ -6,7 +6,6 @@ __all__ = [
     "EXACT",
     "RELIABLE",
     "Headline",
-    "awaited",
     "compare",
     "headline",
     "how_typical",
@@ -22,6 +21,7 @@ import numpy as np
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS, PLAIN
+from amci_explorer.numbers.known import Facts
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.text import duration, number, percent
 
@@ -42,6 +42,8 @@ NAMES = {
 # The effective number of errors from which on an undetermined mean is shown, as
 # "about" and one digit: rare runs make it, and it is right within a factor of two or so.
 ROUGH = 8
+# The runs from which on an error is told before all are there.
+ENOUGH = 100
 # Draws from which on the bound, which is asymptotic, is shown.
 BOUND_FROM = 10
 
@@ -74,61 +76,73 @@ class Compared:
         control: AMCI's with control variates.
         rival: The best of the estimators that AMCI is compared with; empty if there is none.
         best: The rival's error.
-        bound: The bound on self-normalized samplers; NaN without one.
         rough: Errors known to one digit.
     """
 
-    amci: float
-    control: float
-    rival: str
-    best: float
-    bound: float
-    rough: frozenset[str]
+    amci: float = math.nan
+    control: float = math.nan
+    rival: str = ""
+    best: float = math.nan
+    rough: frozenset[str] = frozenset()
 
 
-def awaited(log_truth: float) -> Headline:
-    """What is known before a single draw: log|mu|, NaN if not even that."""
-    known = "" if math.isnan(log_truth) else f"μ is {number(math.exp(log_truth), 3)} here. "
-    return Headline(f"{known}Measuring the errors …")
+def headline(
+    facts: Facts,
+    found: Summary | None = None,
+    curves: ErrorCurves | None = None,
+    *,
+    complete: bool = True,
+    named: set[str] | None = None,
+) -> Headline:
+    """The sentence for a case, from what is exact and what has been measured so far.
 
-
-def headline(found: Summary, curves: ErrorCurves) -> Headline:
-    """The sentence for a case whose figures and complete error curves are there."""
-    if np.isnan(curves.truth_error):
+    Arguments:
+        facts: What is known of the case.
+        found: Its figures, once they are there.
+        curves: Its error curves, once there are some.
+        complete: Whether the curves are complete.
+        named: See `compare`.
+    """
+    level, text, note = "", "", f"Errors are root mean squares.{_bound(facts)}"
+    if found is not None:
+        level = found.verdict
+        if level == NO_TRUST:
+            text = "Do not trust AMCI here. "
+        elif found.level.value < NOTHING_TO_GAIN:
+            text = "f barely changes the posterior here (small mismatch). "
+        if not math.isnan(found.training):
+            note += f" Training took {duration(found.training)}."
+    reason = found.reason if found is not None else ""
+    errors = Compared()
+    if curves is not None:
+        at = position(curves, facts.draws)
+        errors = compare(curves, at, complete=complete, named=named)
+        runs, mean = (part[at] for part in (curves["amci"].runs, curves["amci"].mean))
+        if level == RELIABLE and (complete or runs >= ENOUGH) and not mean < USELESS**2:
+            level = MORE_DRAWS
+    marks, missing = {"AMCI": "amci"}, "an undetermined amount" if complete else "…"
+    if facts.log_mu == -math.inf or (curves is not None and np.isnan(curves.truth_error)):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
-        return Headline(text, found.verdict, found.reason)
-    at = position(curves, found.total)
-    errors, marks, level = compare(curves, at), {"AMCI": "amci"}, found.verdict
-    took = "" if math.isnan(found.training) else f"Training took {duration(found.training)}."
-    if level == RELIABLE and not curves["amci"].mean[at] < USELESS**2:
-        level = MORE_DRAWS
-    if level == NO_TRUST:
-        text = "Do not trust AMCI here. "
-    elif found.level.value < NOTHING_TO_GAIN:
-        text = "f barely changes the posterior here (small mismatch). "
-    else:
-        text = ""
-    if all(math.isnan(error) for error in (errors.amci, errors.control, errors.best)):
+    elif curves is not None and any(e >= 0 for e in (errors.amci, errors.control, errors.best)):
+        text += f"With {curves.draws[at]:,} draws AMCI "
+        if errors.amci < EXACT:
+            text += "is exact (Theorem 1)"
+        else:
+            text += f"errs by {_error(errors.amci, missing, about='amci' in errors.rough)}"
+            if not math.isnan(errors.control):
+                control = _error(errors.control, about="amci-cv" in errors.rough)
+                text += f" (with control variates {control})"
+        if errors.rival and (complete or not math.isnan(errors.best)):
+            label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
+            best = _error(errors.best, missing, about=errors.rival in errors.rough)
+            text, marks = f"{text}, {label} by {best}", {**marks, label: errors.rival}
+        text += "." if complete else " …"
+    elif curves is not None and complete:
         few = "a few of them make most of it. More runs or draws may help."
         text += f"Too few runs to estimate the errors: {few}"
-        return Headline(text, level, found.reason, took)
-    text += f"With {curves.draws[at]:,} draws AMCI "
-    if errors.amci < EXACT:
-        text += "is exact (Theorem 1)"
     else:
-        text += f"errs by {_error(errors.amci, about='amci' in errors.rough)}"
-        if not math.isnan(errors.control):
-            control = _error(errors.control, about="amci-cv" in errors.rough)
-            text += f" (with control variates {control})"
-    if errors.rival:
-        label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
-        text += f", {label} by {_error(errors.best, about=errors.rival in errors.rough)}"
-        marks[label] = errors.rival
-    note = "Errors are root mean squares."
-    if math.isfinite(errors.bound):
-        least = _error(errors.bound)
-        note += f" Asymptotic bound for SNIS with independent draws from one proposal: {least}."
-    return Headline(f"{text}.", level, found.reason, f"{note} {took}".rstrip(), marks)
+        text += f"{_known(facts)}Measuring the errors …"
+    return Headline(text, level, reason, note, marks)
 
 
 def position(curves: ErrorCurves, total: int) -> int:
@@ -136,20 +150,29 @@ def position(curves: ErrorCurves, total: int) -> int:
     return int(np.searchsorted(curves.draws, min(total, int(curves.draws[-1]))))
 
 
-def compare(curves: ErrorCurves, at: int) -> Compared:
+def compare(
+    curves: ErrorCurves, at: int, *, complete: bool = True, named: set[str] | None = None
+) -> Compared:
     """Errors of AMCI, with control variates too, and of the best self-normalized sampler.
 
     A sampler whose median is below the least error that the runs show may have the least itself.
     Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
     does not estimate: its error says how far that answer is from the truth.
 
+    Of curves that grow an error is told once enough runs determine it, and from then on.
+
     Arguments:
-        curves: Complete error curves.
+        curves: Error curves.
         at: Which of their numbers of draws.
+        complete: Whether they are complete.
+        named: Estimators whose errors have been told, to which those told now are added.
     """
+    named = set() if named is None else named
     found = {
         name: math.sqrt(curve.mean[at])
-        if curve.determined[at] or curve.effective[at] >= ROUGH
+        if name in named
+        or (curve.determined[at] and (complete or curve.runs[at] >= ENOUGH))
+        or (complete and curve.effective[at] >= ROUGH)
         else math.nan
         for name, curve in curves.by_name.items()
     }
@@ -164,13 +187,15 @@ def compare(curves: ErrorCurves, at: int) -> Compared:
     ]
     size = {n: found[n] if found[n] >= 0 else math.sqrt(quartiles[n][1]) for n in rivals}
     rival = min((n for n in size if size[n] < math.inf), key=lambda name: size[name], default="")
-    has_bound = curves.draws[at] >= BOUND_FROM and not plain
+    if math.isnan(found.get(rival, math.nan)):
+        rival = next((name for name in rivals if name in named), rival)
+    told = {name for name in ("amci", "amci-cv", rival) if found.get(name, math.nan) >= 0}
+    named |= told
     return Compared(
         amci=found["amci"],
         control=found["amci-cv"],
         rival=rival,
         best=found.get(rival, math.nan),
-        bound=found.get("bound", math.nan) if has_bound else math.nan,
         rough=frozenset(n for n, c in curves.by_name.items() if not c.determined[at]),
     )
 
@@ -182,9 +207,26 @@ def how_typical(share: float) -> str:
     return f"{percent(share)} of all observations lie at least as far from the middle."
 
 
-def _error(error: float, *, about: bool = False) -> str:
+def _known(facts: Facts) -> str:
+    if math.isnan(facts.log_mu):
+        return ""
+    text = f"μ is {number(math.exp(facts.log_mu), 3)} here"
+    if not math.isnan(facts.reached):
+        reached = number(facts.draws * facts.reached, 2)
+        text += f": of {facts.draws:,} posterior draws {reached} reach f on average"
+    return f"{text}. "
+
+
+def _bound(facts: Facts) -> str:
+    if math.isnan(facts.bound) or facts.draws < BOUND_FROM:
+        return ""
+    least = _error(facts.bound)
+    return f" Asymptotic bound for SNIS with independent draws from one proposal: {least}."
+
+
+def _error(error: float, missing: str = "", *, about: bool = False) -> str:
     if math.isnan(error):
-        return "an undetermined amount"
+        return missing
     if error < EXACT:
         return "floating-point rounding only"
     digits, hedge = (1, "about ") if about else (2, "")
