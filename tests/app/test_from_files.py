@@ -17,6 +17,7 @@ from amci_explorer.shell import page
 from amci_explorer.state.fields import FIELDS, OutOfBounds
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls
+from amci_explorer.views.slider import Slider
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
 from own_problems import SQUARE, WRITTEN_OUT, write
@@ -279,7 +280,7 @@ def test_counts_are_moved_one_by_one(fresh, tmp_path):
     state = State(problem="share")
     # the middle of 0 to 9 is no count
     assert state.y == (4.0,)
-    (handle,) = CaseControls(state).single
+    handle, _ = CaseControls(state).panel.select(Slider)
     assert (handle.start, handle.end, handle.step, handle.value) == (0.0, 9.0, 1.0, 4.0)
     handle.value = 7.0
     assert state.y == (7.0,)
@@ -314,7 +315,7 @@ def test_each_coordinate_of_a_model_is_moved_over_its_own_range(fresh, tmp_path)
     serve_files([str(file)])
     assert troubles() == []
     state = State(problem="mixed")
-    large, count, small, theta = CaseControls(state).single
+    large, count, small, theta, _ = CaseControls(state).panel.select(Slider)
     assert [each.label for each in (large, count, small)] == ["y₁", "y₂", "y₃"]
     assert (count.start, count.step) == (0.0, 1.0)
     assert 4e6 < large.end < 5e6

@@ -40,7 +40,7 @@ def test_letting_go_commits_where_it_is():
 def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
     state = State()
     controls = CaseControls(state)
-    (widget, *_), at = controls.single, state.y[0]
+    (widget, *_), at = controls.panel.select(Slider), state.y[0]
 
     def fail(**_):
         raise ValueError("refused")
@@ -54,7 +54,8 @@ def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
 @pytest.mark.parametrize("name", ["theta", "share"])
 def test_the_steps_of_a_key_are_not_put_back_where_the_state_rounds_them(name):
     state = State()
-    widget = CaseControls(state).single[1] if name == "theta" else sliding(state, name, "Share")
+    theta = CaseControls(state).panel.select(Slider)[1]
+    widget = theta if name == "theta" else sliding(state, name, "Share")
     # As 0.1 + 0.2 is.
     stepped, put = 0.30000000000000004, []
     widget.param.watch(lambda event: put.append(event.new), "value")
@@ -66,7 +67,7 @@ def test_the_steps_of_a_key_are_not_put_back_where_the_state_rounds_them(name):
 def test_what_comes_late_from_another_problems_slider_moves_nothing():
     state = State()
     controls = CaseControls(state)
-    left = controls.single[0]
+    left = controls.panel.select(Slider)[0]
     state.open("gain-loss")
     controls.open()
     before = state.settings

@@ -10,6 +10,7 @@ from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import CaseControls
 from amci_explorer.views.position import PositionView
+from amci_explorer.views.slider import Slider
 from conjugate import Share
 
 import amci_core as amci
@@ -145,7 +146,8 @@ def test_the_map_moves_counts_and_narrow_ranges_by_the_steps_of_their_sliders(mo
     state = State("share")
     view = PositionView(state)
     view.show()
-    for slider, digits in zip(CaseControls(state).single, view.panel.digits, strict=True):
+    *handles, _ = CaseControls(state).panel.select(Slider)
+    for slider, digits in zip(handles, view.panel.digits, strict=True):
         assert slider.step == 10.0**-digits
     view.panel.at = [3.4, 0.01234567]
     assert (state.y, state.theta) == ((3.0,), (0.0123,))

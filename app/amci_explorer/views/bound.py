@@ -108,11 +108,9 @@ class CaseControls:
     def open(self) -> None:
         """Takes the state's problem."""
         state = self._state
-        self._problem = state.problem
+        self.problem = state.problem
         # Where the state has what a slider moves.
         self._at: dict[Slider, Callable[[], float]] = {}
-        # A slider for each coordinate.
-        self.single: list[Slider] = []
         parts: list[Any] = self._dimensions()
         for name in ("y", "theta"):
             variable = getattr(state.problem, name)
@@ -133,7 +131,7 @@ class CaseControls:
     def show(self) -> None:
         """Follows the state."""
         state = self._state
-        if state.problem is not self._problem:
+        if state.problem is not self.problem:
             return
         for widget, at in self._at.items():
             if not same(widget.value, at()):
@@ -171,22 +169,24 @@ class CaseControls:
         return [column(caption, buttons, margin=(4, 0, 8, 0))]
 
     def _handles(self, name: str, variable: Variable) -> list[Any]:
-        labels = variable_labels(self._problem, variable)
-        alike = len(labels) < variable.dim
-        each = [f"{labels[0]}, coordinate {i + 1}" for i in range(variable.dim)]
-        names = each if alike else labels
-        single = [self._coordinates(name, label, [i]) for i, label in enumerate(names)]
-        self.single += single
-        if not alike:
-            return list(single)
-        folded = sections((f"{labels[0]}, one by one", column(*single)))
+        problem, labels = self.problem, variable_labels(self.problem, variable)
+        if len(labels) == variable.dim:
+            return [self._coordinates(name, label, [i]) for i, label in enumerate(labels)]
+
+        def single() -> Any:
+            # What comes late may be another problem's.
+            number = variable.dim if self.problem is problem else 0
+            names = [f"{labels[0]}, coordinate {i + 1}" for i in range(number)]
+            return column(*(self._coordinates(name, text, [i]) for i, text in enumerate(names)))
+
+        folded = sections((f"{labels[0]}, one by one", single))
         folded.css_classes = ["later"]
         every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
         return [every, folded]
 
     def _coordinates(self, name: str, label: str, moved: Sequence[int]) -> Slider:
         """A slider at the mean of some coordinates, which moves them all."""
-        state, variable = self._state, getattr(self._problem, name)
+        state, variable = self._state, getattr(self.problem, name)
 
         def at() -> float:
             values = getattr(state, name)
@@ -218,7 +218,7 @@ class CaseControls:
 
         def handle(*events: Any) -> None:
             # What comes late from another problem's slider moves nothing.
-            if widget not in self._at or self._state.problem is not self._problem:
+            if widget not in self._at or self._state.problem is not self.problem:
                 return
             # Where the state is already, it was the state that moved the slider.
             if not same(widget.value, at()):

@@ -157,7 +157,8 @@ class Controls:
     def open(self) -> None:
         """Takes the handles and presets of the state's problem."""
         state = self._state
-        self.case.open()
+        if self.case.problem is not state.problem:
+            self.case.open()
         self._position.show()
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""

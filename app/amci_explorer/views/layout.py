@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
 import panel as pn
@@ -135,17 +136,24 @@ def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
 
 
 def sections(*named: tuple[str, Any]) -> pmui.Accordion:
-    """Parts under their titles, which are in the page while they are unfolded."""
+    """Parts under their titles, which are in the page while they are unfolded.
+
+    Arguments:
+        named: Titles and parts; or functions that make the parts, when they are first unfolded.
+    """
     looks = {"active": [], "disable_gutters": True, "sizing_mode": "stretch_width", "margin": 0}
     # Not `dynamic`: what that brings is no part of the page's document, and cannot be pressed.
     places = [column() for _ in named]
     titled = [(title, place) for (title, _), place in zip(named, places, strict=True)]
+    parts = [part for _, part in named]
     created = pmui.Accordion(*titled, sx=SECTIONS, **looks)
 
     def unfold(event: Any) -> None:
         for i, place in enumerate(places):
             if (i in event.new) != bool(len(place)):
-                place[:] = [named[i][1]] if i in event.new else []
+                if isinstance(parts[i], FunctionType):
+                    parts[i] = parts[i]()
+                place[:] = [parts[i]] if i in event.new else []
 
     # A page can open with some of them unfolded.
     created.param.watch(callback(unfold, early=True), "active")
