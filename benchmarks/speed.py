@@ -137,9 +137,7 @@ def estimates() -> dict[str, float]:
             50,
         )
         named = best_of(
-            lambda of=(name, None, *at), seeds=seeds: (
-                amci.estimate(*of, seed=next(seeds)).verdict
-            ),
+            lambda of=(name, None, *at), seeds=seeds: amci.estimate(*of, seed=next(seeds)).verdict,
             50,
         )
         found[f"one estimate, {name}, loaded, ms"] = loaded
@@ -202,9 +200,7 @@ def visits(browser: Any, address: str) -> dict[str, float]:
     settle(page)
     found["frames of a first visit"] = len(sent)
     found["MB of a first visit"] = sum(sent) / 1e6
-    found["models of the opening page"] = page.evaluate(
-        "() => Bokeh.documents[0].all_models.size"
-    )
+    found["models of the opening page"] = page.evaluate("() => Bokeh.documents[0].all_models.size")
     sent.clear()
     page.get_by_role("combobox", name="Problem").select_option(label="Gain and loss")
     page.wait_for_function("() => !stands()")
