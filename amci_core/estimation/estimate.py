@@ -25,6 +25,7 @@ from amci_core.estimators import (
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import (
     COMPLEMENT,
+    COMPLEMENT_SHARE,
     DEFENSIVE,
     DEFENSIVE_SHARE,
     Array,
@@ -122,7 +123,7 @@ def estimate(
     used, own_only = chosen.used(sampler.present), not diagnose and chosen.own_densities
     share = 0.0 if own_only else defensive
     if isinstance(draws, Mapping):
-        counts = _per_proposal(draws, used, share, chosen.complement)
+        counts = _per_proposal(draws, used, share)
     else:
         check_count("draws", draws, low=1, high=MAX_POINTS)
         counts = chosen.split(draws, used, share)
@@ -150,9 +151,9 @@ def estimate(
         draws=drawn.n if chosen.fixed else int(counts.sum()),
         positive=problem.nonnegative and not shift,
         shift=shift,
-        # The check is of all proposals together; both sides of f are all of it.
+        # The check is of all proposals together.
         requirements=requirements_of(proposals, y, theta)
-        if COMPLEMENT in used or used == tuple(j for j in sampler.present if j < len(PROPOSALS))
+        if {j for j in sampler.present if j < len(PROPOSALS)} <= set(used)
         else NOTHING_KNOWN,
     )
 
@@ -165,12 +166,9 @@ def requirements_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Re
     return requirements_near(check, y.numpy(), None if theta is None else theta.numpy())
 
 
-def _per_proposal(
-    draws: Mapping[str, int], used: Sequence[int], share: float, complement: float | None
-) -> Counts:
+def _per_proposal(draws: Mapping[str, int], used: Sequence[int], share: float) -> Counts:
     names = [COMPONENTS[j] for j in used]
-    added = {COMPONENTS[COMPLEMENT]} if complement else set()
-    if not set(names) - added <= set(draws) <= set(names):
+    if not set(names) - {COMPONENTS[COMPLEMENT]} <= set(draws) <= set(names):
         raise ValueError(
             f"draws: expected a number for each of {', '.join(names)}, the estimator's proposals, "
             f"got {dict(draws)}"
@@ -178,7 +176,8 @@ def _per_proposal(
     for name, count in draws.items():
         check_count(f"draws of {name}", count, low=1, high=MAX_POINTS)
     counts = np.array([draws.get(name, 0) for name in COMPONENTS])
-    if complement and set(draws) < set(names):
-        counts[COMPLEMENT] = max(round(int(counts.sum()) * complement / (1 - complement)), 1)
+    if set(draws) < set(names):
+        of_complement = int(counts.sum()) * COMPLEMENT_SHARE / (1 - COMPLEMENT_SHARE)
+        counts[COMPLEMENT] = max(round(of_complement), 1)
     counts[DEFENSIVE] = defensive_draws(round(int(counts.sum()) / (1 - share)), share)
     return counts

@@ -17,7 +17,6 @@ from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Requirements
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
-from amci_core.estimators.estimators import Sides
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
     Errors,
@@ -121,23 +120,23 @@ class Estimate:
             if t != 1 or self.prepared.draws.signed
         }
         if self._bound is not None:
-            log_value = self._side(COMPLEMENT).combine().log_terms[..., -1, 0]
+            log_value = self._complement.combine().log_terms[..., -1, 0]
             found["E1_complement"] = Term(log_value, np.isfinite(log_value) * 1.0)
         return found
 
     @property
     def _bound(self) -> float | None:
         """M, where draws of q1_complement serve the estimate."""
-        seen = self.prepared.components or self.prepared.draws
-        serve = isinstance(self.prepared, Regressed | Sides) and seen.count(COMPLEMENT)
-        return seen.f_max if serve else None
+        draws = self.prepared.draws
+        serve = isinstance(self.prepared, Regressed) and draws.count(COMPLEMENT)
+        return draws.f_max if serve else None
 
-    def _side(self, j: int) -> Prepared:
-        """f p(x, y) from q1_plus, or (M - f) p(x, y) from q1_complement, by itself."""
-        seen = self.prepared.components or self.prepared.draws
-        seen = seen.complement() if j else seen
-        counts = np.array([[seen.count(0), 0, 0]])
-        return Prepared(np.diag([1.0, 0, 0]), seen, counts, names=(COMPONENTS[j], "", ""))
+    @property
+    def _complement(self) -> Prepared:
+        """(M - f) p(x, y) from q1_complement, by itself."""
+        other = self.prepared.draws.complement()
+        counts, names = np.array([[other.count(0), 0, 0]]), (COMPONENTS[COMPLEMENT], "", "")
+        return Prepared(np.diag([1.0, 0, 0]), other, counts, names=names)
 
     @cached_property
     def _pooled(self) -> Pooled:
@@ -185,19 +184,12 @@ class Estimate:
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
         """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
-        if isinstance(self.prepared, Sides):
-            found = self._of_side(0)
-        else:
-            errors = term_errors(self.prepared, self._pooled)
-            found = diagnose(self.prepared, self._pooled, errors)
+        errors = term_errors(self.prepared, self._pooled)
+        found = diagnose(self.prepared, self._pooled, errors)
         if self._bound is not None:
-            found["E1_complement"] = self._of_side(COMPLEMENT)["E1_plus"]
+            other, seen = self._complement, pooled(self._complement.draws)
+            found["E1_complement"] = diagnose(other, seen, term_errors(other, seen))["E1_plus"]
         return found
-
-    def _of_side(self, j: int) -> dict[str, TermDiagnostics]:
-        side = self._side(j)
-        seen = pooled(side.draws)
-        return diagnose(side, seen, term_errors(side, seen))
 
     @property
     def standard_error(self) -> Array:

@@ -254,9 +254,8 @@ def split_evenly(
     share: float = 0.0,
     *,
     equal: bool = False,
-    complement: float | None = None,
 ) -> NDArray[np.int64]:
-    """Draws of each component, (5,), out of a total.
+    """Draws of each component, (5,), out of a total; q1_complement gets an eighth, at least one.
 
     Arguments:
         total: The total number of draws.
@@ -264,8 +263,6 @@ def split_evenly(
         share: Share of the defensive density: at least four draws, if two of each proposal are
             left.
         equal: Whether all proposals get the same number; a rest is then left over.
-        complement: Share of the proposals' draws that q1_complement gets, at least one; None for
-            as many as the others.
 
     Raises:
         ValueError: there is less than one draw of each proposal.
@@ -276,9 +273,9 @@ def split_evenly(
     own -= int(counts[DEFENSIVE])
     if own < k:
         raise ValueError(f"draws: expected at least {k}, one per proposal, got {total}")
-    if complement is not None and COMPLEMENT in used:
+    if COMPLEMENT in used:
         used, k = [j for j in used if j != COMPLEMENT], k - 1
-        counts[COMPLEMENT] = min(max(round(complement * own), 1), own - k)
+        counts[COMPLEMENT] = min(max(round(COMPLEMENT_SHARE * own), 1), own - k)
         own -= int(counts[COMPLEMENT])
     for rank, j in enumerate(used):
         counts[j] = own // k + (rank < own % k and not equal)

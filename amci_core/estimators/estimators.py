@@ -10,9 +10,7 @@ __all__ = [
     "ControlVariates",
     "Estimator",
     "Mixture",
-    "Sides",
     "Tabled",
-    "TwoSided",
     "balanced",
 ]
 
@@ -27,7 +25,6 @@ from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.control_variates import Regressed
 from amci_core.estimators.draws import (
     COMPLEMENT,
-    COMPLEMENT_SHARE,
     COMPONENTS,
     DEFENSIVE,
     DEFENSIVE_SHARE,
@@ -51,8 +48,6 @@ class Estimator(ABC):
         defensive: Share of a total that the defensive density draws for it.
         points: How its proposals draw: `independent`, or `sobol`, scrambled Sobol points.
         takes_sobol: Whether the latter is possible.
-        complement: Share of the proposals' draws that q1_complement makes; None for as many as
-            the others make.
     """
 
     common: bool = False
@@ -61,7 +56,6 @@ class Estimator(ABC):
     defensive: float = 0.0
     points: str = "independent"
     takes_sobol: bool = False
-    complement: float | None = None
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         """The proposals, among those present, that it draws from."""
@@ -92,7 +86,7 @@ class Estimator(ABC):
         Raises:
             ValueError: there is less than one draw of each proposal.
         """
-        return split_evenly(total, used, defensive, equal=self.common, complement=self.complement)
+        return split_evenly(total, used, defensive, equal=self.common)
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each component must be at hand for these totals, (5,)."""
@@ -193,7 +187,6 @@ class ControlVariates(Estimator):
     defensive: float = DEFENSIVE_SHARE
     points: str = "independent"
     takes_sobol = True
-    complement: float | None = COMPLEMENT_SHARE
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         return tuple(present)
@@ -202,69 +195,6 @@ class ControlVariates(Estimator):
         own = np.diag([float(j in draws.present) for j in range(3)])
         own[2, 2] *= draws.log_E2 is None
         return Regressed(own, draws, counts)
-
-
-@dataclass(frozen=True)
-class Sides(Prepared):
-    """Draws for the two sides, as a table sees them; `components` are the draws as they are."""
-
-
-@dataclass(frozen=True)
-class TwoSided(Estimator):
-    r"""Both sides of an f in [0, M], from a proposal each: no q2, and no loss where mu is near M.
-
-    With E1 = int f p(x, y) dx from q1_plus and E1c = int (M - f) p(x, y) dx from q1_complement,
-
-        E2 = (E1 + E1c) / M,    mu = E1 / E2 = M E1 / (E1 + E1c),
-
-    which lies in [0, M] for all draws, and has relative variance (1 - mu / M)^2 (c1 / N +
-    c1c / K) from N and K draws, c1 and c1c being relative variances of single ones. With optimal
-    proposals it has none.
-
-    It is a table: p(x, y) f / M at the points of q1_plus, with M instead of f, and
-    p(x, y) (M - f) / M at those of q1_complement, with zero, make E1 and E2 if E2 takes both.
-
-    References:
-        Owen, Estimating equations and self-normalized importance sampling, arXiv 2510.00389, 2025,
-        for indicators; a bounded f is this project's.
-    """
-
-    points: str = "independent"
-    own_densities = True
-    takes_sobol = True
-
-    def used(self, present: Sequence[int]) -> tuple[int, ...]:
-        if not {0, COMPLEMENT} <= {*present}:
-            raise ValueError(
-                "estimator: two-sided needs q1_plus and q1_complement, which these proposals do "
-                "not have. Use amci-cv"
-            )
-        return (0, COMPLEMENT)
-
-    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        self.used(list(draws.counts))
-        other = draws.complement()
-        log_M = np.log(float(draws.f_max or 0.0))
-        f, log_joint = np.zeros_like(draws.f), np.full_like(draws.log_joint, -np.inf)
-        for j, side in ((0, draws), (COMPLEMENT, other)):
-            part = draws.stretch(j)
-            log_joint[..., part] = draws.log_joint[..., part] + side.log_factor(0, part) - log_M
-        f[..., draws.stretch(0)] = draws.f_max
-        # q2 has no row; q1_complement stands in its place.
-        places = {0: 0, COMPLEMENT: 2, 2: 1, DEFENSIVE: DEFENSIVE}
-        seen = replace(
-            draws,
-            f=f,
-            log_joint=log_joint,
-            log_q={places[j]: q for j, q in draws.log_q.items()},
-            counts={places[j]: n for j, n in draws.counts.items()},
-            sets={places[j]: n for j, n in draws.sets.items()},
-            log_E2=None,
-        )
-        table = np.array([[1.0, 0, 1], [0, 0, 0], [0, 0, 1]])
-        rows = counts[:, [0, 2, COMPLEMENT]]
-        names = ("q1_plus", "q2", "q1_complement")
-        return Sides(table, seen, rows, components=draws, names=names)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 from amci_core._arguments import check_name
 from amci_core.estimators import tables
 from amci_core.estimators.draws import POINTS
-from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled, TwoSided
+from amci_core.estimators.estimators import ControlVariates, Estimator, Mixture, Tabled
 
 ESTIMATORS: dict[str, Estimator] = {
     "amci-cv": ControlVariates(),
     "amci": Tabled(tables.amci()),
-    "two-sided": TwoSided(),
     "snis-q2": Tabled(tables.snis_q2()),
     "snis-qm": Mixture(stratified=False),
     "snis-qm-stratified": Mixture(stratified=True),
@@ -56,7 +55,7 @@ def resolve(
         return found
     if check_name("points", points, POINTS) == "sobol" and not found.takes_sobol:
         raise ValueError(
-            "points: sobol needs amci-cv, two-sided or a fixed table such as amci, got estimator "
+            "points: sobol needs amci-cv or a fixed table such as amci, got estimator "
             f"{chosen!r}. Use points='independent'"
         )
     return found if points == found.points else replace(found, points=points)  # type: ignore

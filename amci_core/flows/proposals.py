@@ -38,7 +38,7 @@ class Proposals:
         q2: For E2, towards p(x, y); None where the normalizer is known.
         card: What is known of them: configuration, training, evaluation.
         q1_complement: Towards (M - f) p(x, y), for an f in [0, M]; None where there is none. It
-            serves `amci-cv` and `two-sided`.
+            serves `amci-cv`.
         fingerprint: `Problem.fingerprint` of the problem, which tells it from others of its name;
             without it the name decides.
 

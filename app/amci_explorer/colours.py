@@ -42,7 +42,6 @@ class Style:
 ESTIMATORS = {
     "amci": Style("AMCI", "#0072b2", "#56b4e9"),
     "amci-cv": Style("AMCI + control variates", "#6a4bb0", "#bba4f2", (5, 3), "AMCI-CV"),
-    "two-sided": Style("AMCI two-sided", "#007f86", "#45d3da", (1, 3), "two-sided"),
     "snis-q2": Style("SNIS q₂", "#d55e00", "#ff8a3d", (2, 3)),
     "snis-qm": Style("SNIS qₘ", "#008a63", "#2fcf9f", (12, 3, 2, 3)),
     "snis-qm-stratified": Style("SNIS qₘ stratified", "#7a6200", "#e6c84f", (8, 3)),
@@ -50,7 +49,7 @@ ESTIMATORS = {
     "bound": Style("one-proposal bound", "#404040", "#d0d0d0", (9, 6)),
 }
 # Those of sweeps over cases, the bound last.
-SWEPT = {n: style for n, style in ESTIMATORS.items() if n not in ("amci-cv", "two-sided")}
+SWEPT = {n: style for n, style in ESTIMATORS.items() if n != "amci-cv"}
 # Plain importance sampling, where E2 is known: from the prior, from the problem's reference.
 PLAIN = {
     "prior": Style("draws from the prior", "#d55e00", "#ff8a3d", (2, 3)),
@@ -79,9 +78,7 @@ SHAPES = {
     ),
     "q1_minus": Style("q₁⁻ learnt", "#997700", "#e6c84f", (8, 3)),
     "q2": Style("q₂ learnt", ESTIMATORS["snis-q2"].light, ESTIMATORS["snis-q2"].dark, (2, 3)),
-    "q1_complement": Style(
-        "q₁ᶜ learnt", ESTIMATORS["two-sided"].light, ESTIMATORS["two-sided"].dark, (1, 3)
-    ),
+    "q1_complement": Style("q₁ᶜ learnt", "#007f86", "#45d3da", (1, 3)),
     "target": Style("g ∝ f p(x | y)", "#5a6570", "#aab4be"),
     "target_minus": Style("g⁻ ∝ f⁻ p(x | y)", "#7f6a55", "#c2ad94"),
     "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),

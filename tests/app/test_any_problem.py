@@ -42,7 +42,7 @@ MAY_BE_EMPTY = (
     *("errors-medians", "errors-bands"),
     # The player stands before the first draw.
     "play-shown",
-    *("errors-bound", "errors-two-sided"),
+    "errors-bound",
     *PLAIN,
     *("train-bound", "train-densities-threshold", "train-marginal-data-threshold"),
     *LEARNING,

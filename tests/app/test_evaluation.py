@@ -16,7 +16,6 @@ from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.evaluation import EvaluationCard
 from amci_explorer.views.layout import HTML
-from amci_explorer.views.position import PositionView
 
 import amci_core as amci
 
@@ -226,6 +225,3 @@ def test_no_module_of_the_page_reads_tables_when_it_is_imported():
 def test_cases_are_said_to_come_from_what_a_problem_has_alone(name, origin):
     card = shown(State(name))
     assert f"cases drawn from {origin}, " in words(card)
-    view = PositionView(card.state)
-    view.show()
-    assert view.panel.caption == f"This case among 300 drawn from {origin}"

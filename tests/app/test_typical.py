@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from amci_explorer.numbers.typical import DRAWS, drawn, typical
+from amci_explorer.numbers.typical import DRAWS, typical
 from scipy.stats import chi2, norm
 
 import amci_core as amci
@@ -27,9 +27,3 @@ def test_in_five_dimensions_it_is_that_of_the_distance():
 def test_beyond_all_draws_there_is_none_and_without_an_observation_nothing_is_said():
     assert typical(amci.problem("tail-1d"), [-8.0]) == 0
     assert math.isnan(typical(amci.problem("peak"), []))
-
-
-def test_draws_are_those_of_the_problem():
-    y, theta = drawn(amci.problem("cancer"), 300)
-    assert y.shape == (300, 2)
-    assert theta is None

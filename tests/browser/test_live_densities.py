@@ -125,7 +125,7 @@ def test_curves_follow_a_handle_before_it_is_let_go(visit):
     opened.wait_for_value(LEVEL, float(amci.problem("tail-1d").mismatch(1.0, theta)), within=0.01)
 
 
-def test_the_line_in_the_picture_and_the_point_of_the_map_move_the_case(visit):
+def test_the_line_in_the_picture_moves_the_case(visit):
     opened = visit("?runs=4&draws=8")
     opened.wait_for_end(4)
     line = opened.page.get_by_role("slider", name="Line of θ")
@@ -144,9 +144,3 @@ def test_the_line_in_the_picture_and_the_point_of_the_map_move_the_case(visit):
     assert opened.data("densities-threshold", "x") == theta
     mouse.up()
     opened.wait(f"() => location.search.includes('theta={theta:g}')")
-    opened.page.get_by_role("button", name="This case among").focus()
-    opened.page.keyboard.press("ArrowRight")
-    opened.page.keyboard.press("ArrowUp")
-    y, theta = 1.12, round(theta + 0.05, 2)
-    assert (opened.value("Observation y"), opened.value("Threshold θ")) == (y, theta)
-    opened.wait(f"() => location.search.includes('y={y:g}&theta={theta:g}')")

@@ -19,8 +19,7 @@ from amci_core.io import pretrained_root
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
-# The imperfect proposals have no q1_complement, which two-sided needs.
-NAMED = [name for name in ESTIMATORS if name not in ("reuse", "two-sided")]
+NAMED = [name for name in ESTIMATORS if name != "reuse"]
 QUICK = ("amci-cv", "amci", "snis-qm")
 ESTIMATED = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
@@ -155,7 +154,7 @@ def test_a_batch_is_shown_by_how_its_estimates_range():
 def test_theorem_1_one_draw_of_each_exact_proposal_gives_mu():
     y = np.linspace(-8, 8, 65)[:, None, None]
     theta = np.linspace(0, 5, 51)[:, None]
-    for estimator, draws in (("amci", 2), ("two-sided", 2), ("amci-cv", 3)):
+    for estimator, draws in (("amci", 2), ("amci-cv", 3)):
         found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=draws, estimator=estimator)
         assert found.draws == draws
         # Log densities of some 150 nats are known to 150 times the rounding error.

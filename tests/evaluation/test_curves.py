@@ -129,12 +129,11 @@ def test_snis_with_the_tails_proposal_answers_one():
 def test_errors_are_those_of_estimates_with_as_many_draws(name):
     # In curves, all draws but those of amci-cv come from proposals.
     n, total = 2000, 1000 if name == "amci-cv" else 1143
-    proposals = amci.load_proposals("tail-1d") if name == "two-sided" else IMPERFECT
     found = amci.estimate(
-        PROBLEM, proposals, np.ones((n, 1)), 1.5, draws=total, estimator=name, seed=9
+        PROBLEM, IMPERFECT, np.ones((n, 1)), 1.5, draws=total, estimator=name, seed=9
     )
     errors = np.square(found.value / PROBLEM.truth(1.0, 1.5) - 1)
-    curves = curve(name, proposals=proposals)
+    curves = curve(name)
     tolerance = 4 * np.hypot(curves.remse_error[0], errors.std() / np.sqrt(n))
     assert abs(curves.remse[0] - errors.mean()) < tolerance
 

@@ -51,20 +51,17 @@ def test_the_tails_know_a_density_that_is_nearly_optimal(name):
         assert (w.std(-1) < 1e-10 * w.mean(-1)).all()
 
 
-@pytest.mark.parametrize("estimator", ["two-sided", "amci-cv"])
 @pytest.mark.parametrize(
     ("name", "y", "theta"),
     [("tail-1d", 4.0, 0.0), ("tail-1d", 3.0, 0.1), ("tail-5d", [4.0] * 5, [0.1] * 5)],
 )
-def test_where_f_is_nearly_one_the_shipped_proposals_lie_below_the_bound(
-    estimator, name, y, theta
-):
+def test_where_f_is_nearly_one_the_shipped_proposals_lie_below_the_bound(name, y, theta):
     found = amci.error_curves(
-        name, None, y, theta, draws=[300], runs=30, estimators=["amci", estimator, "bound"]
+        name, None, y, theta, draws=[300], runs=30, estimators=["amci", "amci-cv", "bound"]
     )
     assert amci.problem(name).truth(y, theta) > 0.9
     error = {each: float(curve.remse[0]) for each, curve in found.by_name.items()}
-    assert error[estimator] < min(error["bound"], error["amci"] / 100)
+    assert error["amci-cv"] < min(error["bound"], error["amci"] / 100)
 
 
 def test_an_estimate_of_the_shipped_proposals_keeps_its_interval_below_one():

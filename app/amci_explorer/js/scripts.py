@@ -11,7 +11,6 @@ __all__ = [
     "GRIP",
     "KEEP_THEME",
     "LIVE_DENSITIES",
-    "MAP",
     "SHARED",
     "SIGHT",
     "SKIP",
@@ -46,8 +45,8 @@ ADDRESS, SIGHT, SWITCH, TOUR = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in ("address", "sight", "switch", "tour")
 )
-LIVE_DENSITIES, GRIP, MAP, SLIDER = (
-    component(FOLDER / f"{name}.mjs") for name in ("live_densities", "grip", "map", "slider")
+LIVE_DENSITIES, GRIP, SLIDER = (
+    component(FOLDER / f"{name}.mjs") for name in ("live_densities", "grip", "slider")
 )
 # Constants of the pictures that the page draws as well.
 SHARED: dict[str, Any] = json.loads((FOLDER / "shared.json").read_text(encoding="utf-8"))

@@ -101,7 +101,6 @@ class CaseDraws:
 
 
 def shown_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:
-    """The usual estimators, and AMCI with control variates, and two-sided, beside AMCI."""
+    """The usual estimators, and AMCI with control variates beside AMCI."""
     amci, *others = default_estimators(problem, proposals)
-    two_sided = () if proposals.q1_complement is None else ("two-sided",)
-    return (amci, "amci-cv", *two_sided, *others)
+    return (amci, "amci-cv", *others)

@@ -2,7 +2,7 @@ r"""How typical an observation is: where it lies among draws from p(y)."""
 
 from __future__ import annotations
 
-__all__ = ["DRAWS", "LEAST", "drawn", "typical"]
+__all__ = ["DRAWS", "typical"]
 
 import math
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from scipy.stats import norm, rankdata
 from amci_core.estimators.draws import Array
 from amci_core.models import Problem
 
-# Draws from p(y) p(theta), and the least of them that say how rare something is.
-DRAWS, LEAST = 50_000, 20
+# Draws from p(y).
+DRAWS = 50_000
 
 
 def typical(problem: Problem, y: Sequence[float]) -> float:
@@ -44,26 +44,10 @@ def typical(problem: Problem, y: Sequence[float]) -> float:
     return 1 - float(np.searchsorted(distances, scores @ precision @ scores)) / DRAWS
 
 
-def drawn(problem: Problem, count: int) -> tuple[Array | None, Array | None]:
-    """Draws from p(y) p(theta) to show: y (n, D_y) and theta (n, D_theta), None if there is none.
-
-    Arguments:
-        problem: The problem.
-        count: How many, at most `DRAWS`.
-    """
-    y, theta = _drawn(problem)
-    return (None if y is None else y[:count]), (None if theta is None else theta[:count])
-
-
-@lru_cache(64)
-def _drawn(problem: Problem) -> tuple[Array | None, Array | None]:
-    return problem.cases(DRAWS, seed=0)
-
-
 @lru_cache(64)
 def _scored(problem: Problem) -> tuple[Array, Array, Array]:
     """Coordinates of y in order, (D_y, n), the precision of their scores, distances in order."""
-    y = np.asarray(_drawn(problem)[0])
+    y = np.asarray(problem.cases(DRAWS, seed=0)[0])
     scores = norm.ppf((rankdata(y, axis=0) - 0.5) / len(y))
     # A coordinate that does not vary says nothing.
     precision = np.linalg.pinv(np.atleast_2d(np.cov(scores, rowvar=False)))

@@ -24,7 +24,6 @@ from amci_explorer.views.bound import CaseControls, bound
 from amci_explorer.views.film import FilmView
 from amci_explorer.views.inputs import CountField, Message, flat_button, select
 from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column, hide, row, sections
-from amci_explorer.views.position import PositionView
 from amci_explorer.views.style import FADE, LOW, NARROW
 from amci_explorer.views.target import TargetControls
 from amci_explorer.words.own import about_warnings, note
@@ -104,7 +103,6 @@ class Controls:
         self._steps += [flat_button("Forward", lambda _: state.go(1))]
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._reference = HTML("", NOTE)
-        self._position = PositionView(state)
         proposals = bound(state, "variant", "Proposals", sizing_mode="stretch_width")
         self._sections = {
             "problem": ("The problem", about),
@@ -124,7 +122,7 @@ class Controls:
         )
         state.param.watch(lambda *_: self._show_steps(), "committed")
         state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
-        state.param.watch(lambda *_: self._show_case(), ["y", "theta", "level"])
+        state.param.watch(lambda *_: self.case.show(), ["y", "theta", "level"])
         self._show_steps()
         self.top = column(
             row(
@@ -143,7 +141,6 @@ class Controls:
             self._compare,
             self._reference,
             self._messages["else"],
-            self._position.panel,
             self._accordion,
             gap=8,
         )
@@ -159,7 +156,6 @@ class Controls:
         state = self._state
         if self.case.problem is not state.problem:
             self.case.open()
-        self._position.show()
         for button, preset in zip_longest(self._presets, presets(state.problem)):
             button.label = preset.name if preset else ""
             hide(button, preset is None)
@@ -186,10 +182,6 @@ class Controls:
                 self._messages[name].say(text)
             else:
                 self._messages["else"].say(f"{name}: {text}")
-
-    def _show_case(self) -> None:
-        self.case.show()
-        self._position.show()
 
     def _show_steps(self) -> None:
         state = self._state

@@ -17,8 +17,7 @@ proposals = {proposals}
 y, theta = {y}, {theta}
 total = {draws} * len(proposals.present)
 draws = max(round(total * 8 / 7), total + 4)  # with those of the defensive density
-two_sided = () if proposals.q1_complement is None else ("two-sided",)
-for name in ("amci", "amci-cv", *two_sided, *default_estimators(problem, proposals)[1:]):
+for name in ("amci", "amci-cv", *default_estimators(problem, proposals)[1:]):
     if name == "bound":
         continue
     found = amci.estimate(
