@@ -216,9 +216,8 @@ class ErrorCard(Card):
 
     def _add_curves(self, names: Iterable[str]) -> None:
         """Lines, faint but for the bound: what the runs determine is drawn above them."""
-        for name in names:
-            if name in self.sources:
-                continue
+        new = [name for name in names if name not in self.sources]
+        for name in new:
             self.sources[name] = self._source(name, *COLUMNS)
             style = ESTIMATORS[name]
             dash, alpha = (list(style.dash), 1) if name == "bound" else ("solid", FAINT)
@@ -229,7 +228,8 @@ class ErrorCard(Card):
             self.theme.follow(line.glyph, style, "line_color")
             line.glyph.line_color = style.colour(self.dark)
             self._hover.renderers = [*self._hover.renderers, line]
-        lighten(self.figure)
+        if new:
+            lighten(self.figure)
 
     def _lines(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
         """Lines of estimators in their colours; or bands, whose second edge leads back."""

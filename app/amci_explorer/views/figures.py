@@ -213,7 +213,9 @@ def describe(shown: figure, text: str) -> None:
 def entitle(shown: figure, problem: str, f: str) -> None:
     """Names the problem in a picture's file, and another f in the picture."""
     shown.title.text = f and f"f = {f}"
-    shown.select_one(SaveTool).filename = f"amci-{problem}-{shown.name}"
+    # To select it would look at all that the figure holds.
+    save = next(tool for tool in shown.tools if isinstance(tool, SaveTool))
+    save.filename = f"amci-{problem}-{shown.name}"
 
 
 def entitle_all(part: Any, problem: str, f: str) -> None:
