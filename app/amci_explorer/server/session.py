@@ -74,7 +74,7 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
             return
         if session is not None and session.connection_count and not pn.state.loaded:
             # The page has got the document, but Panel would keep what changes from it.
-            return pn.state.onload(turn)
+            return pn.state.onload(partial(document.add_next_tick_callback, turn))
         try:
             with guarded(document):
                 for act in acts:
