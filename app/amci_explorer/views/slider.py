@@ -2,7 +2,7 @@ r"""The slider of the page: a native range input, for all that has a range."""
 
 from __future__ import annotations
 
-__all__ = ["Grip", "Movable", "Slider", "same"]
+__all__ = ["Grip", "Slider", "same"]
 
 import math
 from collections.abc import Callable
@@ -63,33 +63,11 @@ PILL = """
 """
 
 
-class Movable(JSComponent):
-    """What is moved in the page: the server hears of a move once it has answered the last one."""
+class Slider(JSComponent):
+    """A slider under its name and its value, which stands there in fixed decimals.
 
-    moves: Any = param.List(
-        default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
-    )
-    committed: Any = param.Integer(default=0, doc="How often it was let go.")
-    answered: Any = param.Integer(default=0, doc="How often a move, or its end, was answered.")
-    # The parameter that says where it is.
-    _where = "value"
-    # Panel's 50 ms would be more than a move takes altogether.
-    _debounce = 1
-
-    def on_move(self, act: Callable[..., Any]) -> None:
-        """Has an action called with the events of a move, or of its end."""
-
-        def answer(*events: Any) -> None:
-            try:
-                act(*events)
-            finally:
-                self.answered += 1
-
-        self.param.watch(callback(answer), [self._where, "committed"])
-
-
-class Slider(Movable):
-    """A slider under its name and its value, which stands there in fixed decimals."""
+    The server hears of a move once it has answered the last one.
+    """
 
     label: Any = param.String(doc="Its name.")
     value: Any = param.Number(default=0.0, doc="Where it is.")
@@ -100,11 +78,29 @@ class Slider(Movable):
     splits: Any = param.Boolean(default=False, doc="Whether the value is shown as 50 : 50.")
     disabled: Any = param.Boolean(default=False, doc="Whether it only shows a value.")
     marks: Any = param.List(default=[], doc="Marked values: dicts of value, label and above.")
+    moves: Any = param.List(
+        default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
+    )
+    committed: Any = param.Integer(default=0, doc="How often it was let go.")
+    answered: Any = param.Integer(default=0, doc="How often a move, or its end, was answered.")
     _esm = SLIDER
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
+    # Panel's 50 ms would be more than a move takes altogether.
+    _debounce = 1
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 0)} | options)
+
+    def on_move(self, act: Callable[..., Any]) -> None:
+        """Has an action called with the events of a move, or of its end."""
+
+        def answer(*events: Any) -> None:
+            try:
+                act(*events)
+            finally:
+                self.answered += 1
+
+        self.param.watch(callback(answer), ["value", "committed"])
 
 
 class Grip(Slider):
