@@ -102,13 +102,13 @@ class SplineDensity(TransformedDensity):
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim)
-        return self._joined([self._log_prob(part) for part in self._chunks(x)])
+        return self._joined([self._log_prob(part) for part in self._chunks(x, self.dim - 1)])
 
-    def _chunks(self, points: Tensor) -> Sequence[Tensor]:
+    def _chunks(self, points: Tensor, at_once: int = 1) -> Sequence[Tensor]:
         if self.dim == 1 or torch.is_grad_enabled():
             return [points]
         piece = PIECE.get(points.device.type, PIECE["cuda"])
-        return torch.split(points, max(1, piece // self.cases), 1)
+        return torch.split(points, max(1, piece // (self.cases * at_once)), 1)
 
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
         values = parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
