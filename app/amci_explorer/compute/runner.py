@@ -317,8 +317,8 @@ class _SharedTask:
         newest: The newest result, or None.
         error: What ended it, or None.
         news: Set, and replaced, whenever one of them has changed.
-        more: Set once somebody waits for more than the first result. Until then nothing more is
-            computed: whoever moves a handle leaves after that, and a part cannot be cancelled.
+        more: Set once a session waits for more than the first result. Until then nothing more is
+            computed: one whose handle moves leaves after that, and a part cannot be cancelled.
     """
 
     def __init__(self, of: Runner, request: Any) -> None:

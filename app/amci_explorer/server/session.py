@@ -26,6 +26,8 @@ from amci_explorer.server.shares import COOKIE, browser_named
 
 # Bokeh would ask the environment for every array that it sends.
 settings.simple_ids = settings.simple_ids()
+# And look at every visit for mistakes that are ours.
+settings.perform_document_validation = False
 
 # By the session's document: who tells what failed.
 _TELL: WeakKeyDictionary[Any, Callable[[Exception], None]] = WeakKeyDictionary()

@@ -159,7 +159,7 @@ def compare(
     Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
     does not estimate: its error says how far that answer is from the truth.
 
-    Of curves that grow an error is told once enough runs determine it, and from then on.
+    Of curves that grow an error is given once enough runs determine it, and from then on.
 
     Arguments:
         curves: Error curves.
