@@ -123,12 +123,11 @@ def test_who_leaves_as_parts_arrive_leaves_no_failure_behind(caplog):
             for parts in range(1, 40):
                 cluster = Here(size=3)
                 runner, work = Runner(cluster), Count(1000, seconds=seconds)
-                async with aclosing(runner.results(work, "a")) as goes:
-                    first = asyncio.ensure_future(anext(goes))
-                    while len(cluster.parts) < parts:
-                        await asyncio.sleep(0)
-                    first.cancel()
-                    await asyncio.wait([first])
+                taking = asyncio.create_task(all_of(runner, work))
+                while len(cluster.parts) < parts:
+                    await asyncio.sleep(0)
+                taking.cancel()
+                await asyncio.wait([taking])
                 await asyncio.sleep(0.01)
 
     run_apart(body())
