@@ -17,7 +17,7 @@ from amci_explorer.compute.runner import Unreachable, runner
 from amci_explorer.explorer import Explorer
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
-from amci_explorer.server.session import weakly
+from amci_explorer.server.session import callback, weakly
 from amci_explorer.shell import page
 from amci_explorer.state.state import State, decoded
 from amci_explorer.state.tour import TourError, tour
@@ -71,6 +71,7 @@ def open_page() -> None:
         pn.config.exception_handler = weakly(explorer.report)
         pn.state.on_session_destroyed(weakly(explorer.close))
         explorer.start()
+        pn.state.onload(callback(explorer.tabs.fill))
         page(explorer, document).servable(title="AMCI Explorer")
     except Exception:
         # Panel would show where in the server it failed.

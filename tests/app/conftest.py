@@ -66,7 +66,7 @@ class Turned:
         # As in a browser that has scrolled there.
         with param.discard_events(self.explorer.tabs.sight):
             self.explorer.tabs.sight.seen = not self.explorer.small
-        self.explorer.tabs.show()
+        self.explorer.tabs.fill()
 
     def choose(self, name):
         """What choosing a problem does."""

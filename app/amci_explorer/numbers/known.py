@@ -61,12 +61,14 @@ class Facts:
 
     Arguments:
         draws: Total draws of an estimate.
+        mu: In units of f; NaN where the problem does not know it.
         log_mu: log|mu| in nats; NaN where the problem does not know it.
         reached: Share of the posterior where f is not zero; NaN where that is not known.
         bound: The asymptotic bound on SNIS with that many draws, a relative error; NaN without.
     """
 
     draws: int
+    mu: float = math.nan
     log_mu: float = math.nan
     reached: float = math.nan
     bound: float = math.nan
@@ -81,7 +83,7 @@ def facts(problem: Problem, y: Any, theta: Any, draws: int) -> Facts:
     bound = math.nan
     if deviation is not None and math.isfinite(log_mu):
         bound = math.exp(float(deviation) - log_mu) / math.sqrt(draws)
-    return Facts(draws, log_mu, reached, bound)
+    return Facts(draws, truth(problem, y, theta), log_mu, reached, bound)
 
 
 def exact(problem: Problem, y: Any = None, theta: Any = None) -> Mu:

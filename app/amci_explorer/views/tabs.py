@@ -64,7 +64,7 @@ class TabsView:
         self._kinds = {kind.name: kind for kind in kinds}
         self._state, self._results = state, results
         self._made: dict[str, Card] = {}
-        self._dark = False
+        self._dark = self._filled = False
         self._closed: list[int] = []
         self._note = HTML("", NOTE)
         nothing = pn.Spacer(height=0, margin=0)
@@ -111,6 +111,11 @@ class TabsView:
         self._note.object = f"<p>{text}</p>" if text else ""
         self.show()
 
+    def fill(self) -> None:
+        """Puts the open card into a page that stands: where it is scrolled that makes it jump."""
+        self._filled = True
+        self.show()
+
     def show(self) -> None:
         """Follows the state: another card is shown, and the one that was is called off."""
         for name, made in self._made.items():
@@ -120,7 +125,7 @@ class TabsView:
         # Where a tab is drawn its panel cannot be named by it, only like it.
         title = self._kinds[self.name].title
         self._place.html_attributes = {"role": "tabpanel", "aria-label": title}
-        if self.sight.seen and list(self._place) != [self.card.panel]:
+        if self._filled and list(self._place) != [self.card.panel]:
             self.card.redraw()
             self._place[:] = [self.card.panel]
 
@@ -132,7 +137,6 @@ class TabsView:
 
     def _look(self, event: Any) -> None:
         if event.new:
-            self.show()
             self.card.redraw()
             self.card.start()
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from amci_core.diagnostics.verdict import LEVELS
-from amci_core.evaluation import ErrorCurves
+from amci_core.evaluation import ErrorCurves, runs_by_draws
+from amci_core.evaluation.runs import is_determined, least_effective
 from amci_explorer.colours import ESTIMATORS, PLAIN
 from amci_explorer.numbers.known import Facts
 from amci_explorer.numbers.summary import Summary
@@ -123,7 +124,9 @@ def headline(
     marks, missing = {"AMCI": "amci"}, "an undetermined amount" if complete else "…"
     if facts.log_mu == -math.inf or (curves is not None and np.isnan(curves.truth_error)):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
-    elif curves is not None and any(e >= 0 for e in (errors.amci, errors.control, errors.best)):
+    elif curves is not None and (
+        errors.amci >= 0 or (complete and (errors.control >= 0 or errors.best >= 0))
+    ):
         text += f"With {curves.draws[at]:,} draws AMCI "
         if errors.amci < EXACT:
             text += "is exact (Theorem 1)"
@@ -189,6 +192,8 @@ def compare(
     rival = min((n for n in size if size[n] < math.inf), key=lambda name: size[name], default="")
     if math.isnan(found.get(rival, math.nan)):
         rival = next((name for name in rivals if name in named), rival)
+    # Errors of curves that grow have two digits once they are known as well as in the end.
+    least = least_effective(runs_by_draws(curves.runs_wanted, curves.draws)[at])
     told = {name for name in ("amci", "amci-cv", rival) if found.get(name, math.nan) >= 0}
     named |= told
     return Compared(
@@ -196,7 +201,11 @@ def compare(
         control=found["amci-cv"],
         rival=rival,
         best=found.get(rival, math.nan),
-        rough=frozenset(n for n, c in curves.by_name.items() if not c.determined[at]),
+        rough=frozenset(
+            name
+            for name, curve in curves.by_name.items()
+            if not is_determined(curve.mean[at], curve.effective[at], least)
+        ),
     )
 
 
@@ -208,12 +217,16 @@ def how_typical(share: float) -> str:
 
 
 def _known(facts: Facts) -> str:
-    if math.isnan(facts.log_mu):
+    if math.isnan(facts.mu) or facts.mu == 0:
         return ""
-    text = f"μ is {number(math.exp(facts.log_mu), 3)} here"
-    if not math.isnan(facts.reached):
-        reached = number(facts.draws * facts.reached, 2)
-        text += f": of {facts.draws:,} posterior draws {reached} reach f on average"
+    text = f"μ is {number(facts.mu, 3)} here"
+    if facts.draws * facts.reached >= 1:
+        text += f": f is not zero at {number(facts.draws * facts.reached, 2)} of {facts.draws:,} "
+        text += "posterior draws, on average"
+    elif facts.reached > 0:
+        sets = number(1 / -math.expm1(facts.draws * math.log1p(-facts.reached)), 2)
+        text += f": of {sets} sets of {facts.draws:,} posterior draws one has a draw where f is "
+        text += "not zero"
     return f"{text}. "
 
 
