@@ -171,11 +171,15 @@ def compare(
         named: Estimators whose errors have been told, to which those told now are added.
     """
     named = set() if named is None else named
+    fewest = ROUGH if complete else least_effective(ENOUGH)
     found = {
         name: math.sqrt(curve.mean[at])
         if name in named
-        or (curve.determined[at] and (complete or curve.runs[at] >= ENOUGH))
-        or (complete and curve.effective[at] >= ROUGH)
+        or (complete and curve.known)
+        or (
+            (complete or curve.runs[at] >= ENOUGH)
+            and is_determined(curve.mean[at], curve.effective[at], fewest)
+        )
         else math.nan
         for name, curve in curves.by_name.items()
     }
