@@ -50,17 +50,16 @@ MAY_BE_EMPTY = (
 )
 
 
-def do_at_once(results, card, asked):
+def do_at_once(results, card):
     """Computes here what workers would, and shows the first and the last result."""
+    asked = results._running[card.name]
     try:
         count, first = asked.part(0)
-        results._show(card, Result(asked, asked.result([first]), 1.0))
+        results._bring(card, Result(asked, asked.result([first]), 1.0))
         parts = [first, *(asked.part(i)[1] for i in range(1, count))]
-        results._show(card, Result(asked, asked.result(parts), 2.0, complete=True))
+        results._bring(card, Result(asked, asked.result(parts), 2.0, complete=True))
     except ValueError as error:
-        results._finish(card, str(error))
-    else:
-        results._finish(card, None)
+        results._finish(card, asked, str(error))
     return SimpleNamespace(cancel=lambda: None)
 
 
