@@ -223,6 +223,7 @@ class Visit:
     def button_of(self, card: str, name: str) -> Any:
         """A button of the card with that title: the first that comes after the title."""
         titles = self.page.get_by_role("heading", level=2)
+        titles.filter(has_text=card).first.wait_for()
         before = titles.all_inner_texts().index(card)
         buttons = self.page.get_by_role("button", name=re.compile(rf"^{name}\b"))
         top = titles.nth(before).bounding_box()

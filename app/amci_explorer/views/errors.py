@@ -49,7 +49,7 @@ COLUMNS = ("draws", "error", "low", "median", "high", "runs")
 INK, PAPER = (Style(n, PALETTE["light"][n], PALETTE["dark"][n]) for n in ("ink", "paper"))
 HEIGHT = 340
 # And at most on a low screen.
-LOWER = 190
+LOWER = 180
 # Errors whose ratio is nearer to 1 get no bracket.
 ALIKE = 1.2
 # Names at the ends of lines have a row for each estimator at all times: Bokeh may paint new texts
