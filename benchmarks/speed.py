@@ -92,17 +92,6 @@ HAS_CURVES = """() => {
 }"""
 
 
-def best_of(act: Any, repeats: int) -> float:
-    """Milliseconds of one core that the fastest of several calls takes; the first one warms up."""
-    act()
-    seconds = []
-    for _ in range(repeats):
-        start = time.thread_time()
-        act()
-        seconds.append(time.thread_time() - start)
-    return 1000 * min(seconds)
-
-
 def curves() -> dict[str, float]:
     """Seconds of one core for the curves that the page shows of a problem."""
     from amci_explorer.compute.computations import computations_of
@@ -120,6 +109,7 @@ def curves() -> dict[str, float]:
 def estimates() -> dict[str, float]:
     """One estimate with its verdict, draws a second, and an evaluation."""
     import torch
+    from measured import best_of
 
     import amci_core as amci
     from amci_core.estimation.sampling import Sampler
@@ -130,13 +120,13 @@ def estimates() -> dict[str, float]:
         problem, proposals = amci.problem(name), amci.load_proposals(name)
         y, theta = problem.cases(1, seed=0)
         at, seeds = (y[0], None if theta is None else theta[0]), count()
-        loaded = best_of(
+        loaded = 1000 * best_of(
             lambda of=(problem, proposals, *at), seeds=seeds: (
                 amci.estimate(*of, seed=next(seeds)).verdict
             ),
             50,
         )
-        named = best_of(
+        named = 1000 * best_of(
             lambda of=(name, None, *at), seeds=seeds: amci.estimate(*of, seed=next(seeds)).verdict,
             50,
         )
@@ -147,7 +137,7 @@ def estimates() -> dict[str, float]:
         counts[list(proposals.present)] = 10_000 // len(proposals.present)
         generator = torch.Generator().manual_seed(0)
         took = best_of(lambda of=(sampler, counts, generator): of[0].draw(*of[1:]), 7)
-        found[f"draws a second, {name}"] = 1000 * counts.sum() / took
+        found[f"draws a second, {name}"] = counts.sum() / took
     start = time.process_time()
     amci.evaluate("tail-1d", cases=100, runs=100, draws=[10, 100, 1000])
     found["evaluate, s"] = time.process_time() - start
