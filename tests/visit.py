@@ -224,14 +224,17 @@ class Visit:
         """A button of the card with that title: the first that comes after the title."""
         titles = self.page.get_by_role("heading", level=2)
         titles.filter(has_text=card).first.wait_for()
-        before = titles.all_inner_texts().index(card)
         buttons = self.page.get_by_role("button", name=re.compile(rf"^{name}\b"))
-        top = titles.nth(before).bounding_box()
-        for button in buttons.all():
-            place = button.bounding_box()
-            if top and place and place["y"] > top["y"] and place["x"] > top["x"] - 20:
-                return button
-        raise LookupError(f"no button {name} below {card}")
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            # The data of a card can be there before its buttons have their places.
+            top = titles.nth(titles.all_inner_texts().index(card)).bounding_box()
+            for button in buttons.all():
+                place = button.bounding_box()
+                if top and place and place["y"] > top["y"] and place["x"] > top["x"] - 20:
+                    return button
+            self.page.wait_for_timeout(20)
+        raise TimeoutError(f"no button {name} below {card}")
 
     def take_table(self, card: str) -> list[dict[str, str]]:
         """The lines of a card's table, from its file."""
