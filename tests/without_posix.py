@@ -33,5 +33,5 @@ for module, names in ((signal, (*only_posix, *OF_SIGNAL)), (os, OF_OS)):
     for name in filter(vars(module).__contains__, names):
         delattr(module, name)
 load()
-assert import_module("amci_explorer.visit").prepare([]) == []
+assert import_module("amci_explorer.compute.ready").read([]) == []
 import_module("amci_core.cli").main("estimate tail-1d --y 1 --theta 3".split())

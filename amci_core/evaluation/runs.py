@@ -276,7 +276,7 @@ def in_turns(groups: Sequence[tuple[Runs, int]]) -> list[tuple[Runs, int]]:
     """The chunks of groups of runs, from the shortest runs to the longest, in their order.
 
     The chunks of a single group grow. Of several groups the shortest starts with a rough curve;
-    then all take turns, the longest first, so that every total has runs early.
+    then all take turns, so that every total has runs early.
     """
     (short, runs), *longer = groups
     if not longer:
@@ -284,7 +284,7 @@ def in_turns(groups: Sequence[tuple[Runs, int]]) -> list[tuple[Runs, int]]:
     rough = min(ROUGH, short.turn, runs)
     turns = [
         [(made, size) for size in chunk_sizes(n, made.turn, made.turn)]
-        for made, n in [*longer[::-1], (short, runs - rough)]
+        for made, n in [(short, runs - rough), *longer[::-1]]
     ]
     return [(short, rough), *filter(None, chain.from_iterable(zip_longest(*turns)))]
 

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad
-from torch.nn.utils import skip_init
 
 from amci_core.models.base import Problem
 
@@ -90,9 +89,10 @@ class Conditioner(Inputs):
         # Without y and theta it reads a zero.
         widths = ((len(self.centre) or 1) + preceding, *hidden)
         layers: list[nn.Module] = []
-        for before, after in pairwise(widths):
-            layers += [skip_init(nn.Linear, before, after), self.activation]
-        last = skip_init(nn.Linear, widths[-1], out)
+        with torch.random.fork_rng(devices=[]):
+            for before, after in pairwise(widths):
+                layers += [nn.Linear(before, after), self.activation]
+            last = nn.Linear(widths[-1], out)
         nn.init.zeros_(last.bias)
         self.network = nn.Sequential(*layers, last)
         self.initialize(torch.Generator().manual_seed(0))

@@ -43,7 +43,6 @@ class Results:
         self.all: dict[str, Result] = {}
         self._running: dict[str, Request] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._named: tuple[Any, set[str]] = (), set()
         # Cards that wait for the first result of a request.
         self._first: set[str] = set()
         self._calls: dict[str, asyncio.Task[None]] = {}
@@ -53,12 +52,6 @@ class Results:
     def of(self, name: str) -> Result | None:
         """The newest result of a card, for any request."""
         return self.all.get(name)
-
-    def named(self, *of: Any) -> set[str]:
-        """Estimators whose errors the page has told of a case, and goes on to tell."""
-        if self._named[0] != of:
-            self._named = of, set()
-        return self._named[1]
 
     def is_running(self, name: str) -> bool:
         """Whether something is being computed for a card."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["DASHBOARD", "main", "serve_command"]
 
 import argparse
+import asyncio
 import logging
 import os
 import secrets
@@ -40,19 +41,24 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         # Refused before the problems are read.
         socket.create_server((options.address, options.port)).close()
-        # The page stands above this room, and is ready before anybody asks for it.
-        visit = import_module("amci_explorer.visit")
-        wrong = visit.prepare(options.problem)
+        ready = import_module("amci_explorer.compute.ready")
+        wrong = ready.read(options.problem)
     except OSError as error:
         wrong = [f"port {options.port} of {options.address}: {error.strerror}"]
     for line in wrong:
         print(f"AMCI Explorer cannot start: {line}", file=sys.stderr)
     if not wrong:
-        serve(options, visit.start_workers)
+        # The page's loop. While workers import what they need, so does this process.
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(ready.start_workers())
+        import_module("amci_explorer.visit")
+        ready.look_at_problems()
+        serve(options)
     return bool(wrong)
 
 
-def serve(options: argparse.Namespace, start_workers: Any) -> None:
+def serve(options: argparse.Namespace) -> None:
     """Serves the page as the options say, until the process gets a signal to end."""
     import panel as pn
 
@@ -83,7 +89,6 @@ def serve(options: argparse.Namespace, start_workers: Any) -> None:
     )
     # The loop calls it once it also answers requests.
     server.io_loop.add_callback(_announce, options)
-    server.io_loop.add_callback(start_workers)
     # Panel has the loop end at Ctrl+C.
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     server.start()

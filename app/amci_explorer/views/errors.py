@@ -42,7 +42,7 @@ from amci_explorer.views.layout import HTML, NOTE
 from amci_explorer.views.style import NARROW, PALETTE
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import about_curves, outside
-from amci_explorer.words.headline import EXACT, compare, position
+from amci_explorer.words.headline import EXACT, compare, position, stands
 
 BRACKETS = ("xs", "ys", "x", "y", "text", "align")
 COLUMNS = ("draws", "error", "low", "median", "high", "runs")
@@ -247,9 +247,9 @@ class ErrorCard(Card):
     def _factors(self, found: ErrorCurves, complete: bool) -> dict[str, list[Any]]:
         """The bracket between AMCI and its best rival, with the headline's ratio."""
         at, measure = position(found, self._total), self.state.measure
-        named = self.results.named(self.shown and self.shown.asked.settings, self._total)
-        x, errors = float(found.draws[at]), compare(found, at, complete=complete, named=named)
-        is_known = errors.amci > EXACT and not math.isnan(found.truth_error)
+        x, errors = float(found.draws[at]), compare(found, at)
+        told = complete or stands(found, at)
+        is_known = told and errors.amci > EXACT and not math.isnan(found.truth_error)
         ratio = errors.best / errors.amci if is_known else math.nan
         if math.isnan(ratio) or 1 / ALIKE < ratio < ALIKE:
             return {name: [] for name in BRACKETS}

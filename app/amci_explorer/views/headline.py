@@ -100,8 +100,7 @@ class HeadlineView:
         results = [self._results.of(name) for name in names]
         summary, curves = (r.value if r and r.asked.settings == choice else None for r in results)
         complete = results[1] is not None and results[1].complete
-        named = self._results.named(choice, total)
-        return headline(known, summary, curves, complete=complete, named=named)
+        return headline(known, summary, curves, complete=complete)
 
 
 def _coloured(text: str, marks: Mapping[str, str]) -> str:

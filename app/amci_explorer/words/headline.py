@@ -10,6 +10,7 @@ __all__ = [
     "headline",
     "how_typical",
     "position",
+    "stands",
 ]
 
 import math
@@ -43,8 +44,8 @@ NAMES = {
 # The effective number of errors from which on an undetermined mean is shown, as
 # "about" and one digit: rare runs make it, and it is right within a factor of two or so.
 ROUGH = 8
-# The runs from which on an error is told before all are there.
-ENOUGH = 100
+# The runs from which on the headline gives errors, before all are there.
+ENOUGH = 250
 # Draws from which on the bound, which is asymptotic, is shown.
 BOUND_FROM = 10
 
@@ -93,7 +94,6 @@ def headline(
     curves: ErrorCurves | None = None,
     *,
     complete: bool = True,
-    named: set[str] | None = None,
 ) -> Headline:
     """The sentence for a case, from what is exact and what has been measured so far.
 
@@ -101,8 +101,7 @@ def headline(
         facts: What is known of the case.
         found: Its figures, once they are there.
         curves: Its error curves, once there are some.
-        complete: Whether the curves are complete.
-        named: See `compare`.
+        complete: Whether the curves get no further runs.
     """
     level, text, note = "", "", f"Errors are root mean squares.{_bound(facts)}"
     if found is not None:
@@ -114,32 +113,31 @@ def headline(
         if not math.isnan(found.training):
             note += f" Training took {duration(found.training)}."
     reason = found.reason if found is not None else ""
-    errors = Compared()
+    marks = {"AMCI": "amci"}
     if curves is not None:
         at = position(curves, facts.draws)
-        errors = compare(curves, at, complete=complete, named=named)
-        runs, mean = (part[at] for part in (curves["amci"].runs, curves["amci"].mean))
-        if level == RELIABLE and (complete or runs >= ENOUGH) and not mean < USELESS**2:
+        if not (complete or stands(curves, at)):
+            curves = None
+        elif level == RELIABLE and not curves["amci"].mean[at] < USELESS**2:
             level = MORE_DRAWS
-    marks, missing = {"AMCI": "amci"}, "an undetermined amount" if complete else "…"
+    errors = Compared() if curves is None else compare(curves, at)
+    unknown = "an undetermined amount" if complete else "an amount not yet determined"
     if facts.log_mu == -math.inf or (curves is not None and np.isnan(curves.truth_error)):
         text = "μ is 0 here, so the relative error is undefined: choose MSE below."
-    elif curves is not None and (
-        errors.amci >= 0 or (complete and (errors.control >= 0 or errors.best >= 0))
-    ):
+    elif curves is not None and (errors.amci >= 0 or errors.control >= 0 or errors.best >= 0):
         text += f"With {curves.draws[at]:,} draws AMCI "
         if errors.amci < EXACT:
             text += "is exact (Theorem 1)"
         else:
-            text += f"errs by {_error(errors.amci, missing, about='amci' in errors.rough)}"
+            text += f"errs by {_error(errors.amci, unknown, about='amci' in errors.rough)}"
             if not math.isnan(errors.control):
                 control = _error(errors.control, about="amci-cv" in errors.rough)
                 text += f" (with control variates {control})"
-        if errors.rival and (complete or not math.isnan(errors.best)):
+        if errors.rival:
             label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
-            best = _error(errors.best, missing, about=errors.rival in errors.rough)
+            best = _error(errors.best, unknown, about=errors.rival in errors.rough)
             text, marks = f"{text}, {label} by {best}", {**marks, label: errors.rival}
-        text += "." if complete else " …"
+        text += "."
     elif curves is not None and complete:
         few = "a few of them make most of it. More runs or draws may help."
         text += f"Too few runs to estimate the errors: {few}"
@@ -153,33 +151,31 @@ def position(curves: ErrorCurves, total: int) -> int:
     return int(np.searchsorted(curves.draws, min(total, int(curves.draws[-1]))))
 
 
-def compare(
-    curves: ErrorCurves, at: int, *, complete: bool = True, named: set[str] | None = None
-) -> Compared:
+def stands(curves: ErrorCurves, at: int) -> bool:
+    """Whether the headline gives errors: from half the runs wanted, or 250, on.
+
+    Arguments:
+        curves: Error curves that grow.
+        at: Which of their numbers of draws.
+    """
+    wanted = runs_by_draws(curves.runs_wanted, curves.draws)[at]
+    return bool(curves["amci"].runs[at] >= min(wanted / 2, ENOUGH))
+
+
+def compare(curves: ErrorCurves, at: int) -> Compared:
     """Errors of AMCI, with control variates too, and of the best self-normalized sampler.
 
     A sampler whose median is below the least error that the runs show may have the least itself.
     Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
     does not estimate: its error says how far that answer is from the truth.
 
-    Of curves that grow an error is given once enough runs determine it, and from then on.
-
     Arguments:
         curves: Error curves.
         at: Which of their numbers of draws.
-        complete: Whether they are complete.
-        named: Estimators whose errors have been told, to which those told now are added.
     """
-    named = set() if named is None else named
-    fewest = ROUGH if complete else least_effective(ENOUGH)
     found = {
         name: math.sqrt(curve.mean[at])
-        if name in named
-        or (complete and curve.known)
-        or (
-            (complete or curve.runs[at] >= ENOUGH)
-            and is_determined(curve.mean[at], curve.effective[at], fewest)
-        )
+        if curve.known or is_determined(curve.mean[at], curve.effective[at], ROUGH)
         else math.nan
         for name, curve in curves.by_name.items()
     }
@@ -194,12 +190,8 @@ def compare(
     ]
     size = {n: found[n] if found[n] >= 0 else math.sqrt(quartiles[n][1]) for n in rivals}
     rival = min((n for n in size if size[n] < math.inf), key=lambda name: size[name], default="")
-    if math.isnan(found.get(rival, math.nan)):
-        rival = next((name for name in rivals if name in named), rival)
     # Errors of curves that grow have two digits once they are known as well as in the end.
     least = least_effective(runs_by_draws(curves.runs_wanted, curves.draws)[at])
-    told = {name for name in ("amci", "amci-cv", rival) if found.get(name, math.nan) >= 0}
-    named |= told
     return Compared(
         amci=found["amci"],
         control=found["amci-cv"],
@@ -241,9 +233,9 @@ def _bound(facts: Facts) -> str:
     return f" Asymptotic bound for SNIS with independent draws from one proposal: {least}."
 
 
-def _error(error: float, missing: str = "", *, about: bool = False) -> str:
+def _error(error: float, unknown: str = "", *, about: bool = False) -> str:
     if math.isnan(error):
-        return missing
+        return unknown
     if error < EXACT:
         return "floating-point rounding only"
     digits, hedge = (1, "about ") if about else (2, "")

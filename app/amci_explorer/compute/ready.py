@@ -1,0 +1,50 @@
+r"""What a server has ready before the first visit: problems, the tour and the workers."""
+
+from __future__ import annotations
+
+__all__ = ["look_at_problems", "read", "start_workers"]
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.runner import Unreachable, runner
+from amci_explorer.numbers.pictures import densities
+from amci_explorer.problems import registry
+from amci_explorer.state.state import State
+from amci_explorer.state.tour import TourError, tour
+
+
+def read(problems: Sequence[str] = ()) -> list[str]:
+    """Loads problems from files, and the tour; says what is wrong with them, a line each.
+
+    Arguments:
+        problems: FILE.py, FILE.py:NAME or FILE.py=FOLDER, each.
+    """
+    wrong = []
+    for text in problems:
+        try:
+            registry.load_file(text)
+        except ValueError as error:
+            wrong.append(registry.in_a_line(error))
+    try:
+        tour()
+    except TourError as error:
+        wrong.append(registry.in_a_line(error))
+    if not wrong:
+        registry.serve_files(problems)
+    return wrong
+
+
+async def start_workers() -> None:
+    """Starts what computes; pages say where it cannot be reached."""
+    with suppress(Unreachable):
+        await runner().cluster.start()
+
+
+def look_at_problems() -> None:
+    """Looks once at every problem: the first look takes up to five seconds."""
+    for name in registry.problems():
+        state = State(name)
+        proposals = computations_of(name).proposals(state.settings)
+        densities(state.problem, proposals, *state.settings.pair)
