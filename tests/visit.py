@@ -310,12 +310,18 @@ class Visit:
     @contextmanager
     def dragged(self, slider: Any, by: float) -> Iterator[None]:
         """Drags a slider by a share of its rail; inside of it the mouse holds it still."""
-        track, mouse = slider.bounding_box(), self.page.mouse
-        width = track["width"] - THUMB
-        share = slider.evaluate("el => (el.value - el.min) / (el.max - el.min)")
-        x, y = track["x"] + THUMB / 2 + share * width, track["y"] + track["height"] / 2
-        mouse.move(x, y)
-        mouse.down()
+        share, mouse = "el => (el.value - el.min) / (el.max - el.min)", self.page.mouse
+        while True:
+            track = slider.bounding_box()
+            width = track["width"] - THUMB
+            x = track["x"] + THUMB / 2 + slider.evaluate(share) * width
+            y = track["y"] + track["height"] / 2
+            mouse.move(x, y)
+            mouse.down()
+            # What comes meanwhile can move it from below the mouse.
+            if slider.bounding_box() == track:
+                break
+            mouse.up()
         for i in range(1, 31):
             mouse.move(x + i / 30 * by * width, y)
             self.wait_for_frames()

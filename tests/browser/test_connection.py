@@ -7,7 +7,7 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import expect
 from serving import served_dashboard
-from visit import Visit
+from visit import SOURCE, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
@@ -16,6 +16,19 @@ LIGHT, DARK = "rgb(244, 246, 248)", "rgb(18, 23, 28)"
 COLOUR = "part => getComputedStyle(part).color"
 LOST = "connection to the server is lost"
 QUERY = "?y=1.5&theta=2.5&draws=8&runs=4"
+# Our page, which is told something every ten milliseconds from the start on.
+TOLD = """
+import asyncio, runpy
+import panel as pn
+from amci_explorer.server.session import on_page
+runpy.run_path("app/dashboard.py")
+async def tell(document):
+    curve = document.select_one({"name": "errors-amci"})
+    for number in range(300):
+        await on_page(document, lambda: setattr(curve, "tags", [number]))
+        await asyncio.sleep(0.01)
+asyncio.get_running_loop().create_task(tell(pn.state.curdoc))
+"""
 
 
 @pytest.fixture
@@ -82,3 +95,14 @@ def test_the_theme_is_the_systems_at_first_and_kept_when_chosen(browser, server)
     visited = Visit(browser.new_context(color_scheme="light"), server + QUERY)
     visited.wait(PAINTED, LIGHT)
     visited.close()
+
+
+def test_what_comes_while_a_page_loads_is_shown_and_the_server_answers(browser, tmp_path):
+    script = tmp_path / "dashboard.py"
+    script.write_text(TOLD)
+    with served_dashboard(tmp_path / "log.txt", app=str(script)) as address:
+        for _ in range(2):
+            visited = Visit(browser.new_context(), address + QUERY)
+            visited.wait(f"() => ({SOURCE})('errors-amci')?.tags[0] == 299")
+            visited.wait_for_end(4)
+            visited.close()

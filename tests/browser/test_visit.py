@@ -97,6 +97,15 @@ def test_the_first_screen_holds_words_handles_and_both_pictures(at, problem):
 
 
 @pytest.mark.slow
+def test_a_handle_moves_as_soon_as_it_is_seen(at):
+    at().wait_for_end(RUNS)
+    later = at()
+    stood = later.value("Observation y")
+    with later.dragged(later.slider("Observation y"), by=0.1):
+        assert later.value("Observation y") > stood
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), WIDE)
 @pytest.mark.parametrize("problem", PRESETS)
 def test_both_pictures_are_whole_on_wide_screens(at, problem, width, height):

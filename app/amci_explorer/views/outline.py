@@ -42,8 +42,9 @@ TEMPLATE = BASE_TEMPLATE.environment.from_string(
     '{% extends "base.html" %}{% block preamble %}{{ super() }}'
     '<link rel="preload" as="fetch" crossorigin href="{{ dist_url }}../' + MODULE + '">'
     f"<script>{CHOOSE_THEME}</script><style>{STYLE}</style>{{% endblock %}}"
-    # Neither does a busy sign darken it.
-    "{% block loader_css %}{{ super() }}#loader { background: none; }{% endblock %}"
+    # Neither does a busy sign darken it, or keep a handle from the mouse.
+    "{% block loader_css %}{{ super() }}#loader { background: none; pointer-events: none; }"
+    "{% endblock %}"
     "{% block js_resources %}{% endblock %}"
     "{% block contents %}{{ outline.html }}{{ super() }}{{ outline.used(bokeh_js) }}{% endblock %}"
 )
