@@ -82,7 +82,11 @@ def served_dashboard(
         yield f"{address}/dashboard"
     finally:
         process.terminate()
-        process.wait(timeout=120)
+        try:
+            process.wait(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 @contextmanager

@@ -28,6 +28,17 @@ def test_a_port_in_use_is_told_in_a_line(capsys: pytest.CaptureFixture[str]):
     assert said.count("\n") == 1
 
 
+def test_too_many_workers_are_refused_in_a_line():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = serve.serve_command(port, "--workers=5000")
+    done = subprocess.run(command, env=environment(), stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "AMCI Explorer cannot start: workers: expected a whole number from 1 to 1,000, got 5000\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("address", "hosts"),
     [

@@ -56,6 +56,13 @@ class Inputs(nn.Module):
         return scaled.clamp(-WITHIN, WITHIN) + scaled.sign() * beyond.log1p()
 
 
+class _Unset(nn.Linear):
+    """A linear map whose weights are set later; the first `skip_init` takes two seconds."""
+
+    def reset_parameters(self) -> None:
+        """Leaves the global generator alone."""
+
+
 class Conditioner(Inputs):
     """Creates a multilayer perceptron from y, theta, or both to `out` parameters.
 
@@ -89,10 +96,9 @@ class Conditioner(Inputs):
         # Without y and theta it reads a zero.
         widths = ((len(self.centre) or 1) + preceding, *hidden)
         layers: list[nn.Module] = []
-        with torch.random.fork_rng(devices=[]):
-            for before, after in pairwise(widths):
-                layers += [nn.Linear(before, after), self.activation]
-            last = nn.Linear(widths[-1], out)
+        for before, after in pairwise(widths):
+            layers += [_Unset(before, after), self.activation]
+        last = _Unset(widths[-1], out)
         nn.init.zeros_(last.bias)
         self.network = nn.Sequential(*layers, last)
         self.initialize(torch.Generator().manual_seed(0))

@@ -16,7 +16,7 @@ from amci_explorer.state.tour import TourError, tour
 
 
 def read(problems: Sequence[str] = ()) -> list[str]:
-    """Loads problems from files, and the tour; says what is wrong with them, a line each.
+    """Loads problems from files, and the tour; says what is wrong, a line each, also of workers.
 
     Arguments:
         problems: FILE.py, FILE.py:NAME or FILE.py=FOLDER, each.
@@ -31,6 +31,10 @@ def read(problems: Sequence[str] = ()) -> list[str]:
         tour()
     except TourError as error:
         wrong.append(registry.in_a_line(error))
+    try:
+        runner()
+    except ValueError as error:
+        wrong.append(str(error))
     if not wrong:
         registry.serve_files(problems)
     return wrong

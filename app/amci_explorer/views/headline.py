@@ -99,7 +99,8 @@ class HeadlineView:
             known = replace(known, bound=math.nan)
         results = [self._results.of(name) for name in names]
         summary, curves = (r.value if r and r.asked.settings == choice else None for r in results)
-        complete = results[1] is not None and results[1].complete
+        # None come after a cancelled one.
+        complete = not self._results.is_running("errors")
         return headline(known, summary, curves, complete=complete)
 
 
