@@ -126,7 +126,7 @@ class ErrorCard(Card):
             source.data = {column: [] for column in source.data}
         self._ends.data = UNUSED
         # Room for every name from the start, so that nothing moves when the curves come.
-        shown = (*self.store.measured, "bound")
+        shown = self.store.measured
         self._add_curves(shown)
         styles = [ESTIMATORS[name] for name in shown]
         self.figure.min_border_right = width_of([each.short or each.label for each in styles])
