@@ -22,7 +22,14 @@ from amci_explorer.views.style import CROWDED, FADE
 NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
 ROOM = "@media screen { :host { min-height: 95vh; } }"
-COVERING = {"position": "absolute", "inset": "0", "visibility": "hidden"}
+COVERING = {
+    "position": "absolute",
+    "inset": "0",
+    # Bokeh would give it none.
+    "width": "100%",
+    "height": "100%",
+    "visibility": "hidden",
+}
 PLAIN = {
     "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
     "& .MuiTab-root.Mui-focusVisible": {
