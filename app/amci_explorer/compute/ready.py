@@ -47,7 +47,7 @@ async def start_workers() -> None:
 
 
 def look_at_problems() -> None:
-    """Looks once at every problem: the first look takes up to five seconds."""
+    """Looks once at every problem: the first look takes longest."""
     for name in registry.problems():
         state = State(name)
         proposals = computations_of(name).proposals(state.settings)
