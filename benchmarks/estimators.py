@@ -132,7 +132,7 @@ def runs_of(
     while done < runs:
         size = min(CHUNK, runs - done)
         reserve = chosen.reserve([total], sampler.present)
-        drawn = sampler.draw(reserve, for_points, common=chosen.common, runs=size)
+        drawn = sampler.draw(reserve, for_points, runs=size)
         prepared = chosen.prepare(drawn, [total], for_choices)
         found.append(prepared.combine().value[..., 0])
         done += size

@@ -98,10 +98,10 @@ def row(*parts: dict, signed: bool = False) -> Draws:
     )
 
 
-def prepared(table: np.ndarray, draws: Draws, *, paired: bool = False) -> Prepared:
+def prepared(table: np.ndarray, draws: Draws) -> Prepared:
     """A table with all of these draws."""
     counts = np.array([[draws.count(j) for j in range(3)]])
-    return Prepared(np.asarray(table), draws, counts, paired=paired)
+    return Prepared(np.asarray(table), draws, counts)
 
 
 def judged(ready: Prepared, *, positive: bool = False) -> Estimate:

@@ -139,7 +139,6 @@ def estimate(
     drawn = sampler.draw(
         reserve,
         for_points,
-        common=chosen.common,
         points=chosen.points,
         own_only=own_only,
         defensive_generator=generators(seed, "defensive")[0],

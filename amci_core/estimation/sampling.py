@@ -217,8 +217,8 @@ class Sampler:
         for j in drawn:
             if not isinstance(self.densities[j], TransformedDensity):
                 raise ValueError(
-                    f"estimator: common random numbers need flows, and {COMPONENTS[j]} is none. "
-                    "Choose another estimator"
+                    f"common: common random numbers need flows, and {COMPONENTS[j]} is none. "
+                    "Use common=False"
                 )
         size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
         shape, dtype, device = (size, self.problem.x.dim), self.y.dtype, self.y.device

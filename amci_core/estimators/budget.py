@@ -58,7 +58,7 @@ def split_draws(
     chosen = resolve(estimator)
     if isinstance(chosen, ControlVariates):  # its draws come from the proposals as AMCI's do
         chosen = Tabled(tables.amci())
-    if not isinstance(chosen, Tabled) or chosen.common:
+    if not isinstance(chosen, Tabled):
         raise ValueError(f"estimator: expected amci-cv, amci or a fixed table, got {estimator!r}")
     table = chosen.table_of([j for j in range(3) if j not in absent(moments)])
     used = np.array(tables.needed(table))

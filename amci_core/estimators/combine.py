@@ -60,7 +60,6 @@ class Prepared:
         counts: How many of them for each budget, (B, 3).
         components: For a mixture with a fixed number of draws from each component, these draws by
             their components, in the same order.
-        paired: Whether the i-th points of all proposals come from the same random numbers.
         names: What the components in the proposals' places are called.
     """
 
@@ -68,7 +67,6 @@ class Prepared:
     draws: Draws
     counts: Counts
     components: Draws | None = None
-    paired: bool = False
     names: tuple[str, ...] = PROPOSALS
 
     @property
@@ -91,16 +89,7 @@ class Prepared:
             seen: The draws, pooled.
         """
         table = self.last_table
-        if not self.paired:
-            return [seen.part(j, table[..., j, :]) for j in needed(table)]
-        terms: dict[int, Array] = {}
-        for j in self.draws.present:
-            part = self.draws.stretch(j)
-            for t in np.flatnonzero(table[j]).tolist():
-                brought = table[j, t] * seen.values(t, j, part)
-                terms[t] = terms.get(t, 0.0) + brought - brought.mean(axis=-1, keepdims=True)
-        n = self.draws.count(self.draws.present[0])
-        return [Part(np.full((*self.draws.batch, n), 1 / n), float(n), terms, {})]
+        return [seen.part(j, table[..., j, :]) for j in needed(table)]
 
 
 def combine(table: Table, draws: Draws, counts: Counts) -> Combined:

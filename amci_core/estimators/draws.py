@@ -252,8 +252,6 @@ def split_evenly(
     total: int,
     used: Sequence[int],
     share: float = 0.0,
-    *,
-    equal: bool = False,
 ) -> NDArray[np.int64]:
     """Draws of each component, (5,), out of a total; q1_complement gets an eighth, at least one.
 
@@ -262,7 +260,6 @@ def split_evenly(
         used: The proposals that share it.
         share: Share of the defensive density: at least four draws, if two of each proposal are
             left.
-        equal: Whether all proposals get the same number; a rest is then left over.
 
     Raises:
         ValueError: there is less than one draw of each proposal.
@@ -278,5 +275,5 @@ def split_evenly(
         counts[COMPLEMENT] = min(max(round(COMPLEMENT_SHARE * own), 1), own - k)
         own -= int(counts[COMPLEMENT])
     for rank, j in enumerate(used):
-        counts[j] = own // k + (rank < own % k and not equal)
+        counts[j] = own // k + (rank < own % k)
     return counts

@@ -41,8 +41,6 @@ class Estimator(ABC):
     """How to spend a total of draws, and how to turn the draws into estimates.
 
     Attributes:
-        common: Whether its proposals transport common random numbers, so that it cannot share the
-            draws of other estimators.
         fixed: Whether the numbers of draws from each proposal are fixed, and not chance.
         own_densities: Whether it needs the density of each proposal at its own draws alone.
         defensive: Share of a total that the defensive density draws for it.
@@ -50,7 +48,6 @@ class Estimator(ABC):
         takes_sobol: Whether the latter is possible.
     """
 
-    common: bool = False
     fixed: bool = True
     own_densities: bool = False
     defensive: float = 0.0
@@ -86,7 +83,7 @@ class Estimator(ABC):
         Raises:
             ValueError: there is less than one draw of each proposal.
         """
-        return split_evenly(total, used, defensive, equal=self.common)
+        return split_evenly(total, used, defensive)
 
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         """How many draws of each component must be at hand for these totals, (5,)."""
@@ -117,14 +114,10 @@ class Tabled(Estimator):
         table: Coefficients v[j, t], see `amci_core.estimators.tables`.
         choose: A table (*, 3, 3) by the moments (*) of its own draws. `table` then says how a
             total is split, and stands in for what moments cannot judge.
-        common: Whether all proposals transport the same random numbers. Errors of E1 and E2 that
-            go the same way cancel in their ratio. With a table that shares samples they would
-            hurt: both live off the same correlation.
     """
 
     table: tables.Table
     choose: Callable[[Moments], tables.Table] | None = None
-    common: bool = False
     points: str = "independent"
 
     @property
@@ -133,7 +126,7 @@ class Tabled(Estimator):
 
     @property
     def takes_sobol(self) -> bool:  # type: ignore[override]
-        return self.choose is None and not self.common
+        return self.choose is None
 
     def table_of(self, present: Sequence[int]) -> tables.Table:
         """The table with the proposals that are there.
@@ -168,7 +161,7 @@ class Tabled(Estimator):
                 "most min f"
             )
         if self.choose is None or len(draws.present) < 2:
-            return Prepared(table, draws, counts, paired=self.common)
+            return Prepared(table, draws, counts)
         chosen = []
         for row in counts:
             best = np.array(self.choose(moments(draws.first(row[:DEFENSIVE]), robust=True)))

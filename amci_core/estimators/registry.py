@@ -21,7 +21,6 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-qm-stratified": Mixture(stratified=True),
     "snis-q1": Tabled(tables.snis_q1()),
     "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
-    "amci-crn": Tabled(tables.amci(), common=True),
     "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
 }
 

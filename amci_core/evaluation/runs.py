@@ -152,8 +152,7 @@ def _broadcast(name: str, value: Any, batch: tuple[int, ...], *, nonnegative: bo
 class Runs:
     """Creates independent runs of estimators for a batch (*) of cases.
 
-    All estimators see the same draws, so that differences between them are not noise; those with
-    common random numbers have draws of their own.
+    All estimators see the same draws, so that differences between them are not noise.
 
     Arguments:
         sampler: Draws from the proposals.
@@ -187,12 +186,12 @@ class Runs:
             raise ValueError(
                 f"draws: expected at least {most} draws, one per proposal, got {draws[-1]}"
             )
-        reserved: dict[bool, list[Any]] = {}
-        for name, each in estimators.items():
-            counts = each.reserve(self._afforded(name), sampler.present)
-            if each.points == "independent":
-                reserved.setdefault(each.common, []).append(counts)
-        self._counts = {common: np.max(reserved[common], axis=0) for common in sorted(reserved)}
+        independent = [
+            each.reserve(self._afforded(name), sampler.present)
+            for name, each in estimators.items()
+            if each.points == "independent"
+        ]
+        self._counts = np.max(independent, axis=0) if independent else None
         # A number of draws takes Sobol points of its own.
         alone = [
             counts
@@ -200,7 +199,7 @@ class Runs:
             if each.points == "sobol"
             for counts in each.counts(self._afforded(name), sampler.present)
         ]
-        reserves = [*self._counts.values(), *alone]
+        reserves = alone if self._counts is None else [self._counts, *alone]
         self.points = sum(int(counts.sum()) for counts in reserves)
         # The numbers of runs made at a time depend on the draws of a table alone.
         own = sum(int(counts[:DEFENSIVE].sum()) for counts in reserves)
@@ -219,16 +218,15 @@ class Runs:
         NaN if an estimate has no value (no weight at all), for fewer draws than proposals, and
         beyond the totals that the runs reach.
         """
-        draws = {
-            common: self._sampler.draw(counts, for_points, common=common, runs=runs)
-            for common, counts in self._counts.items()
-        }
+        draws = None
+        if self._counts is not None:
+            draws = self._sampler.draw(self._counts, for_points, runs=runs)
         found = {}
         for name, each in self._estimators.items():
-            if each.points == "sobol":
+            if draws is None or each.points == "sobol":
                 errors = self._sobol(each, self._afforded(name), runs, for_points)
             else:
-                prepared = each.prepare(draws[each.common], self._afforded(name), for_choices)
+                prepared = each.prepare(draws, self._afforded(name), for_choices)
                 errors = self._truth.errors(prepared.combine())
             beyond = [(0, 0)] * (errors.ndim - 1) + [(0, len(self._draws) - self.reach)]
             found[name] = np.where(self.tried(name), np.pad(errors, beyond), np.nan)

@@ -283,7 +283,6 @@ def test_sharing_with_a_proposal_that_misses_the_posterior_has_no_finite_error()
         ("amci", 5, 1 / 8, {0: 2, 2: 2, 3: 1}),
         ("snis-q2", 128, 1 / 8, {2: 112, 3: 16}),
         ("snis-qm", 128, 1 / 8, {2: 112, 3: 16}),
-        ("amci-crn", 129, 1 / 8, {0: 56, 2: 56, 3: 16}),
         ("amci", {"q1_plus": 300, "q2": 20}, 1 / 8, {0: 300, 2: 20, 3: 46}),
         ("snis-q2", {"q2": 5}, 1 / 8, {2: 5, 3: 4}),
     ],

@@ -136,21 +136,6 @@ def test_the_bias_of_the_ratio_is_known():
     assert corrected < plain / 2
 
 
-def test_common_random_numbers_help_where_errors_go_together():
-    # Both proposals are off in the same direction, so that f w and w rise together.
-    n = 4000
-    both = [
-        amci.estimate(
-            PROBLEM, IMPERFECT, np.full((n, 1), 2.0), 0.0, draws=146, estimator=name, seed=5
-        )
-        for name in ("amci", "amci-crn")
-    ]
-    plain, common = (found.value.var() for found in both)
-    assert common < 0.8 * plain
-    stated = np.sqrt(np.mean(both[1].standard_error ** 2))
-    assert stated == pytest.approx(both[1].value.std(), rel=0.1)
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

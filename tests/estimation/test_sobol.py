@@ -184,7 +184,7 @@ def test_a_most_of_draws_is_kept():
 
 def test_what_takes_no_sobol_points_is_refused():
     how = {"y": Y, "theta": THETA}
-    for estimator in ("snis-qm", "snis-qm-stratified", "amci-crn", "reuse-paper"):
+    for estimator in ("snis-qm", "snis-qm-stratified", "reuse-paper"):
         with pytest.raises(ValueError, match="points: sobol needs"):
             amci.estimate("tail-1d", **how, estimator=estimator, points="sobol")
     with pytest.raises(ValueError, match="points: expected one of independent, sobol"):

@@ -47,7 +47,6 @@ def test_snis_gives_all_draws_to_its_one_proposal(estimator, proposal):
     ("estimator", "message"),
     [
         ("snis-qm", "estimator: expected amci-cv, amci or a fixed table"),
-        ("amci-crn", "estimator: expected amci-cv, amci or a fixed table"),
         ("best", "estimator: expected one of amci-cv, .* or a table, got 'best'"),
     ],
 )

@@ -35,11 +35,10 @@ def test_an_interval_is_students_t_with_the_effective_number_as_degrees(effectiv
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("paired", [False, True])
-def test_standard_errors_and_biases_are_those_of_many_estimates(name, paired):
+def test_standard_errors_and_biases_are_those_of_many_estimates(name):
     n, runs = 200, 3000
     draws = MODEL.draws((n, n, n), runs=runs, seed=3)
-    found = judged(prepared(TABLES[name], draws, paired=paired))
+    found = judged(prepared(TABLES[name], draws))
     stated = np.sqrt(np.mean(np.square(found.standard_error)))
     # A sample variance of nearly normal values is known to sqrt(2 / runs).
     assert stated == pytest.approx(found.value.std(), rel=4 / np.sqrt(2 * runs) + 0.02)

@@ -165,20 +165,23 @@ def test_draws_go_where_they_are_sent(problem):
     assert split.predicted(1.0, 0.0) <= even.predicted(1.0, 0.0) * 1.05
 
 
-def test_common_random_numbers_are_amci_crn(problem):
-    found = errors(problem, imperfect(), draws=32, runs=4000, common=True)
-    curve = amci.error_curves(
-        problem,
-        imperfect(),
-        **POINT,
-        draws=[64],
-        runs=4000,
-        estimators=["amci-crn"],
-        seed=4,
-    )["amci-crn"]
-    own = found.errors([1.0], beta=0.0)[0]
-    spread = np.hypot(own.std() / np.sqrt(len(own)), curve.remse_error[0])
-    assert abs(own.mean() - curve.remse[0]) < 4 * spread
+def test_common_random_numbers_help_where_errors_go_together(problem):
+    # Both proposals are off in the same direction, so that f w and w rise together.
+    plain, common = (
+        reuse_errors(
+            problem,
+            imperfect(),
+            y=2.0,
+            theta=0.0,
+            alphas=[1.0],
+            betas=[0.0],
+            draws=64,
+            runs=4000,
+            common=common,
+        ).remse.item()
+        for common in (False, True)
+    )
+    assert common < 0.8 * plain
 
 
 def test_a_given_truth_stands_in_for_one_that_is_not_known(problem):

@@ -128,7 +128,7 @@ def made():
 
 def test_common_random_numbers_are_refused_by_name(made):
     with pytest.raises(ValueError, match="q1_plus is none"):
-        amci.estimate(TAIL, made, 1.0, 3.0, estimator="amci-crn")
+        amci.reuse_errors(TAIL, made, 1.0, 3.0, alphas=[1.0], betas=[0.0], runs=2, common=True)
 
 
 def test_errors_maps_and_pictures_take_them(made):
