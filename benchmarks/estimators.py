@@ -28,8 +28,15 @@ from torch import Tensor
 
 import amci_core as amci
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import Estimator, Moments, Tabled, moments, resolve, tables
-from amci_core.estimators.budget import relative_variance
+from amci_core.estimators import (
+    Estimator,
+    Moments,
+    Tabled,
+    moments,
+    relative_variance,
+    resolve,
+    tables,
+)
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 
 PROBLEM = amci.problem("tail-1d")
@@ -133,7 +140,7 @@ def runs_of(
         size = min(CHUNK, runs - done)
         reserve = chosen.reserve([total], sampler.present)
         drawn = sampler.draw(reserve, for_points, runs=size)
-        prepared = chosen.prepare(drawn, [total], for_choices)
+        prepared = chosen.running(drawn, [total], for_choices)
         found.append(prepared.combine().value[..., 0])
         done += size
     return np.concatenate(found)

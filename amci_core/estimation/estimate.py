@@ -124,11 +124,10 @@ def estimate(
     share = 0.0 if own_only else defensive
     if isinstance(draws, Mapping):
         counts = _per_proposal(draws, used, share)
+        counts = whole_sets(counts) if chosen.points == "sobol" else counts
     else:
         check_count("draws", draws, low=1, high=MAX_POINTS)
-        counts = chosen.split(draws, used, share)
-    if chosen.points == "sobol":
-        counts = whole_sets(counts)
+        counts = chosen.counts([draws], sampler.present, share)[0]
     # An estimator that chooses the proposal of each draw by chance needs enough of each.
     own = int(counts.sum() - counts[DEFENSIVE])
     reserve = counts if chosen.fixed else np.isin(range(len(COMPONENTS)), used) * own
@@ -144,9 +143,9 @@ def estimate(
         defensive_generator=generators(seed, "defensive")[0],
     )
     return Estimate(
-        prepared=chosen.prepare_all(drawn)
+        prepared=chosen.apply(drawn)
         if chosen.fixed
-        else chosen.prepare(drawn, [own], for_choices),
+        else chosen.running(drawn, [own], for_choices),
         draws=drawn.n if chosen.fixed else int(counts.sum()),
         positive=problem.nonnegative and not shift,
         shift=shift,

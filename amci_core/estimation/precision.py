@@ -20,7 +20,6 @@ from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.result import LEVEL, Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import Draws, Estimator, moments, resolve
-from amci_core.estimators.budget import split_draws
 from amci_core.estimators.combine import Counts
 from amci_core.estimators.draws import (
     COMPLEMENT,
@@ -28,11 +27,11 @@ from amci_core.estimators.draws import (
     COMPONENTS,
     DEFENSIVE,
     DEFENSIVE_SHARE,
-    PROPOSALS,
     Array,
     defensive_draws,
     whole_sets,
 )
+from amci_core.estimators.uncertainty import split_draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.reference import LEAST_DRAWS, reference_value
@@ -240,7 +239,7 @@ def _by_draws(
 
     def estimated(draws: Draws, rows: Any, dropped: Any) -> Estimate:
         return Estimate(
-            chosen.prepare_all(draws),
+            chosen.apply(draws),
             draws=draws.n + int(np.sum(dropped)),
             positive=problem.nonnegative,
             requirements=requirements_of(
@@ -366,8 +365,8 @@ def _plans(
         if share > DEFENSIVE_SHARE:  # moments misled the draws before
             own[:DEFENSIVE] = (counts[:DEFENSIVE] > 0) * rest // len(draws.present)
         else:
-            by_name = split_draws(seen[place], rest, estimator=scheme)
-            own[:DEFENSIVE] = [by_name.get(name, 0) for name in PROPOSALS]
+            table = np.diag(np.isin(range(3), draws.present) * 1.0)
+            own[:DEFENSIVE] = split_draws(table, seen[place], rest)
         more = np.maximum(own - counts, 0)
         if more.sum() > room:
             more = np.floor(more * room / more.sum()).astype(np.int64)

@@ -454,9 +454,9 @@ def _prepared(name: str, draws: Draws) -> Prepared | str:
     """What the estimator of that name makes of the draws, or what they lack, in words."""
     if name == "snis":
         if draws.count(2):
-            return Tabled(tables.snis_q2()).prepare_all(draws)
+            return Tabled(tables.snis_q2()).apply(draws)
         if draws.present == (0,):
-            return Tabled(tables.snis_q1()).prepare_all(draws)
+            return Tabled(tables.snis_q1()).apply(draws)
         return "there are no draws of q2"
     if name != "amci" and len(draws.counts) < 2:
         return "there is a single component"
@@ -467,7 +467,7 @@ def _prepared(name: str, draws: Draws) -> Prepared | str:
     if lacking:
         return f"there are no draws of {' and '.join(lacking)}"
     if name == "amci-cv":
-        return resolve("amci-cv").prepare_all(draws)
+        return resolve("amci-cv").apply(draws)
     table = tables.amci()
     table[0, 0], table[2, 2] = draws.count(0) > 0, draws.log_E2 is None
-    return Tabled(table).prepare_all(draws)
+    return Tabled(table).apply(draws)

@@ -17,14 +17,12 @@ __all__ = [
     "relative_variance",
     "resolve",
     "snis_bound",
-    "split_draws",
     "tables",
 ]
 
 from amci_core.estimators import tables
-from amci_core.estimators.budget import relative_variance, snis_bound, split_draws
 from amci_core.estimators.combine import Combined, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
-from amci_core.estimators.estimators import Estimator, Tabled
+from amci_core.estimators.estimators import ESTIMATORS, Estimator, Tabled, resolve
 from amci_core.estimators.mis import Moments, moments
-from amci_core.estimators.registry import ESTIMATORS, resolve
+from amci_core.estimators.uncertainty import relative_variance, snis_bound

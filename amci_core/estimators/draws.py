@@ -105,6 +105,11 @@ class Draws:
         return self.counts.get(j, 0)
 
     @property
+    def totals(self) -> NDArray[np.int64]:
+        """Numbers of points of all components, as the single row of counts, (1, 5)."""
+        return np.array([[self.count(j) for j in range(len(COMPONENTS))]])
+
+    @property
     def components(self) -> NDArray[np.int64]:
         """The component of each point, by its number, (n,)."""
         return np.repeat(list(self.counts), list(self.counts.values()))

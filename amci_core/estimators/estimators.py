@@ -1,17 +1,19 @@
-r"""What an estimator is: a table, or a rule that gives one from the draws.
+r"""The estimators by name, and what an estimator is: a table, or a rule that gives one.
 
-A new one is a file with an instance of `Tabled` (or a subclass of `Estimator`), and a line in
-`amci_core.estimators.registry`.
+A new one is a table of coefficients, or a file with a subclass of `Estimator`, and a line in
+`ESTIMATORS`.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "ESTIMATORS",
     "ControlVariates",
     "Estimator",
     "Mixture",
     "Tabled",
     "balanced",
+    "resolve",
 ]
 
 from abc import ABC, abstractmethod
@@ -19,7 +21,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from amci_core._arguments import check_name
 from amci_core.estimators import tables
 from amci_core.estimators.combine import Counts, Prepared
 from amci_core.estimators.control_variates import Regressed
@@ -28,6 +32,7 @@ from amci_core.estimators.draws import (
     COMPONENTS,
     DEFENSIVE,
     DEFENSIVE_SHARE,
+    POINTS,
     PROPOSALS,
     Array,
     Draws,
@@ -40,12 +45,23 @@ from amci_core.estimators.mis import Moments, moments
 class Estimator(ABC):
     """How to spend a total of draws, and how to turn the draws into estimates.
 
+    A subclass defines `apply`; the rest has defaults.
+
     Attributes:
         fixed: Whether the numbers of draws from each proposal are fixed, and not chance.
         own_densities: Whether it needs the density of each proposal at its own draws alone.
         defensive: Share of a total that the defensive density draws for it.
         points: How its proposals draw: `independent`, or `sobol`, scrambled Sobol points.
         takes_sobol: Whether the latter is possible.
+
+    Example:
+        >>> class Halves(Estimator):  # half of each term from q1_plus, half from q2
+        ...     def apply(self, draws, counts=None):
+        ...         rows = draws.totals if counts is None else counts
+        ...         return Prepared(tables.reuse(0.5, 0.5), draws, rows)
+        >>> Halves().counts([10, 100], present=(0, 2))
+        array([[ 5,  0,  5,  0,  0],
+               [50,  0, 50,  0,  0]])
     """
 
     fixed: bool = True
@@ -53,6 +69,16 @@ class Estimator(ABC):
     defensive: float = 0.0
     points: str = "independent"
     takes_sobol: bool = False
+
+    @abstractmethod
+    def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
+        """Estimates out of the first draws of each component, for rows of counts (B, 5).
+
+        Without counts, one estimate out of all draws, however they are split.
+
+        Raises:
+            ValueError: f takes both signs, and the estimator has no E1_minus.
+        """
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         """The proposals, among those present, that it draws from."""
@@ -62,48 +88,30 @@ class Estimator(ABC):
         """The smallest total with which it makes an estimate: one draw of each proposal."""
         return len(self.used(present))
 
-    def counts(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
+    def counts(
+        self, totals: Sequence[int], present: Sequence[int], defensive: float | None = None
+    ) -> Counts:
         """Draws of each component for every total, (B, 5).
+
+        Arguments:
+            totals: Total numbers of draws.
+            present: The proposals there are.
+            defensive: Share of the defensive density; by default the estimator's own.
 
         Raises:
             ValueError: a total is less than one draw of each proposal.
         """
-        used = self.used(present)
-        counts = np.array([self.split(n, used, self.defensive) for n in totals])
+        used, share = self.used(present), self.defensive if defensive is None else defensive
+        counts = np.array([split_evenly(total, used, share) for total in totals])
         return whole_sets(counts) if self.points == "sobol" else counts
 
-    def split(self, total: int, used: Sequence[int], defensive: float) -> Counts:
-        """Draws of each component out of a total, (5,), with that share of the defensive density.
-
-        Arguments:
-            total: The total number of draws.
-            used: The proposals that it draws from.
-            defensive: Share of the defensive density.
-
-        Raises:
-            ValueError: there is less than one draw of each proposal.
-        """
-        return split_evenly(total, used, defensive)
-
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
-        """How many draws of each component must be at hand for these totals, (5,)."""
+        """How many draws of each component `running` needs for these totals, (5,)."""
         return np.asarray(self.counts(totals, present).max(axis=0))
 
-    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        """Estimates for every total, increasing, out of the draws in reserve.
-
-        Raises:
-            ValueError: f takes both signs, and the estimator has no E1_minus.
-        """
-        return self.prepared(draws, self.counts(totals, draws.proposals))
-
-    def prepare_all(self, draws: Draws) -> Prepared:
-        """One estimate out of all the draws, however they are split."""
-        return self.prepared(draws, np.array([[draws.count(j) for j in range(len(COMPONENTS))]]))
-
-    @abstractmethod
-    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        """Estimates out of the first draws of each component, for rows of counts (B, 5)."""
+    def running(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+        """Estimates for every total, increasing, out of the draws in reserve."""
+        return self.apply(draws, self.counts(totals, draws.proposals))
 
 
 @dataclass(frozen=True)
@@ -128,14 +136,17 @@ class Tabled(Estimator):
     def takes_sobol(self) -> bool:  # type: ignore[override]
         return self.choose is None
 
-    def table_of(self, present: Sequence[int]) -> tables.Table:
+    def used(self, present: Sequence[int]) -> tuple[int, ...]:
+        return tables.needed(self._table(present))
+
+    def _table(self, present: Sequence[int]) -> tables.Table:
         """The table with the proposals that are there.
 
         Raises:
             ValueError: it uses another one.
         """
-        # Without q1_minus, E1_minus is left out; `prepared` refuses that if f is signed. Without
-        # q2, E2 is: there is no q2 if it is known.
+        # Without q1_minus, E1_minus is left out; `apply` refuses that if f is signed. Without q2,
+        # E2 is: there is no q2 if it is known.
         table = self.table.copy()
         if 2 not in present and table[2, 2] == 1 and not table[:2, 2].any():
             table[2, 2] = 0
@@ -148,11 +159,8 @@ class Tabled(Estimator):
         table[absent] = 0
         return table
 
-    def used(self, present: Sequence[int]) -> tuple[int, ...]:
-        return tables.needed(self.table_of(present))
-
-    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        table = self.table_of(draws.present)
+    def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
+        counts, table = draws.totals if counts is None else counts, self._table(draws.present)
         if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
             there = ", ".join(PROPOSALS[j] for j in draws.present)
             raise ValueError(
@@ -184,10 +192,10 @@ class ControlVariates(Estimator):
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         return tuple(present)
 
-    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
-        own = np.diag([float(j in draws.present) for j in range(3)])
-        own[2, 2] *= draws.log_E2 is None
-        return Regressed(own, draws, counts)
+    def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
+        start = np.diag([float(j in draws.present) for j in range(3)])
+        start[2, 2] *= draws.log_E2 is None
+        return Regressed(start, draws, draws.totals if counts is None else counts)
 
 
 @dataclass(frozen=True)
@@ -220,7 +228,7 @@ class Mixture(Estimator):
     def reserve(self, totals: Sequence[int], present: Sequence[int]) -> Counts:
         return np.isin(range(len(COMPONENTS)), self.used(present)) * max(totals)
 
-    def prepare(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
+    def running(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         n, present = max(totals), draws.present
         # Which proposal every point comes from, (*, n).
         k = len(present)
@@ -239,7 +247,7 @@ class Mixture(Estimator):
         log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(k)
         return _mixed(mixed, log_mixture, totals)
 
-    def prepared(self, draws: Draws, counts: Counts) -> Prepared:
+    def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
         # q1_complement is none of the mixture's proposals.
         own = {j: n for j, n in draws.counts.items() if j != COMPLEMENT}
         return balanced(draws.first(own), draws.present)
@@ -262,3 +270,74 @@ def _mixed(draws: Draws, log_mixture: Array, totals: Sequence[int]) -> Prepared:
     counts = np.outer(totals, np.arange(len(COMPONENTS)) == 2)
     names = (*PROPOSALS[:2], "q_m")
     return Prepared(tables.snis_q2(), replace(draws, log_q=log_q), counts, names=names)
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "amci-cv": ControlVariates(),
+    "amci": Tabled(tables.amci()),
+    "snis-q2": Tabled(tables.snis_q2()),
+    "snis-qm": Mixture(stratified=False),
+    "snis-qm-stratified": Mixture(stratified=True),
+    "snis-q1": Tabled(tables.snis_q1()),
+    "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
+    "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
+}
+
+
+def resolve(
+    chosen: str | ArrayLike | Estimator,
+    *,
+    alpha: float | None = None,
+    beta: float | None = None,
+    points: str | None = None,
+) -> Estimator:
+    """The estimator of that name, or the one that a table of coefficients defines.
+
+    Arguments:
+        chosen: A name of `ESTIMATORS`; `reuse:ALPHA:BETA`; a table of coefficients, (3, 3); or an
+            estimator.
+        alpha: With `reuse`, the share of E1 that comes from q1's draws.
+        beta: With `reuse`, the share of E2 that comes from q1's draws.
+        points: `independent` or `sobol`; None for the estimator's own.
+
+    Raises:
+        ValueError: no estimator has that name, the table is not one, or alpha and beta, or Sobol
+            points, do not go with it.
+
+    Example:
+        >>> resolve("amci").used((0, 2))
+        (0, 2)
+    """
+    estimator = _named(chosen, alpha, beta)
+    if points is None:
+        return estimator
+    if check_name("points", points, POINTS) == "sobol" and not estimator.takes_sobol:
+        raise ValueError(
+            "points: sobol needs amci-cv or a fixed table such as amci, got estimator "
+            f"{chosen!r}. Use points='independent'"
+        )
+    return estimator if points == estimator.points else replace(estimator, points=points)  # type: ignore
+
+
+def _named(
+    chosen: str | ArrayLike | Estimator, alpha: float | None, beta: float | None
+) -> Estimator:
+    if isinstance(chosen, Estimator):
+        return chosen
+    if not isinstance(chosen, str):
+        return Tabled(tables.validate(chosen))
+    name, *shares = chosen.split(":")
+    check_name("estimator", name, ESTIMATORS, ", or a table")
+    if shares:
+        try:
+            alpha, beta = map(float, shares)
+        except ValueError:
+            raise ValueError(f"estimator: expected {name}:ALPHA:BETA, got {chosen!r}") from None
+    if name == "reuse" and alpha is not None and beta is not None:
+        return Tabled(tables.reuse(alpha, beta))
+    if name == "reuse" or alpha is not None or beta is not None:
+        raise ValueError(
+            f"alpha, beta: expected both with estimator reuse, and neither with others, got "
+            f"{chosen!r} with {alpha!r} and {beta!r}"
+        )
+    return ESTIMATORS[name]

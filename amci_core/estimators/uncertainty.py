@@ -27,8 +27,11 @@ __all__ = [
     "centred",
     "effective_number",
     "of_table",
+    "relative_variance",
     "rounding",
     "silent",
+    "snis_bound",
+    "split_draws",
     "table_errors",
     "term_errors",
 ]
@@ -37,14 +40,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from amci_core._arguments import check_number
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.draws import Array, Draws
-from amci_core.estimators.mis import Part, Pooled
-from amci_core.estimators.tables import needed
+from amci_core.estimators.mis import Moments, Part, Pooled
+from amci_core.estimators.tables import Table, needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
@@ -56,6 +59,8 @@ LIGHT = 36.0
 LEAST_AGREED = 28.0
 # Regions that the draws of a component meet with a smaller probability do not enter a variance.
 HARDLY_EVER = 0.05
+# No proposal gets less than this share of the draws: a moment can be too small.
+LEAST_SHARE = 0.01
 TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
 
 
@@ -388,3 +393,91 @@ def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
     mu = combined.value[..., -1, None]
     same = (np.abs(draws.f - mu) <= ROUNDING * np.abs(mu)) | (draws.log_joint == -np.inf)
     return np.asarray(found | (same.all(axis=-1) & (mu[..., 0] != 0)))
+
+
+def relative_variance(table: Table, moments: Moments) -> Array:
+    """Delta-method variance of the estimate that a table gives, over its squared size, (*).
+
+    The size is (E1_plus + E1_minus) / E2, which is |mu| where f has one sign. With the relative
+    covariances S_j of one draw, the variance is sum_j u_j' S_j u_j / n_j, u_j = v[j] * c, and
+    c = (E1_plus, -E1_minus, E1_minus - E1_plus) / (E1_plus + E1_minus).
+
+    Arguments:
+        table: The estimator's table, (3, 3), or one for each case, (*, 3, 3).
+        moments: Pooled moments, with the counts to predict for.
+    """
+    per_draw = _of_one_draw(table, moments)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(per_draw == 0, 0.0, per_draw / moments.counts).sum(axis=-1))
+
+
+def _of_one_draw(table: Table, moments: Moments) -> Array:
+    """u_j' S_j u_j: what one draw of each proposal adds to the relative variance, (*, 3)."""
+    log_E1 = moments.log_mean[..., :2]
+    log_size = np.logaddexp(log_E1[..., 0], log_E1[..., 1])[..., None]
+    with np.errstate(invalid="ignore"):
+        plus, minus = np.moveaxis(
+            np.exp(log_E1 - np.where(log_size > -np.inf, log_size, 0)), -1, 0
+        )
+        u = table * np.stack([plus, -minus, minus - plus], axis=-1)[..., None, :]
+        pairs = u[..., :, None] * u[..., None, :]
+        parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
+        # Where the terms cancel in every draw, rounding can leave a negative sum.
+        return np.asarray(np.maximum(parts, 0.0))
+
+
+def split_draws(table: Table, moments: Moments, draws: int) -> NDArray[np.int64]:
+    """Draws N : K : M of q1_plus, q1_minus and q2, (3,), that make a table's variance least.
+
+    They are as the standard deviations s_j that one draw of each proposal adds to mu: for AMCI
+    N : K : M = s_plus : s_minus : |mu| s_2, for SNIS all draws go to its proposal. A proposal that
+    the table uses gets at least one.
+
+    Arguments:
+        table: The estimator's table, (3, 3).
+        moments: Pooled moments of one case.
+        draws: Total number of draws, at least one of each proposal in use.
+
+    References:
+        `docs/concepts.md`, "Error", without sharing.
+
+    Example:
+        >>> single = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 9.0])
+        >>> moments = Moments(np.array([0.0, -np.inf, 0.0]), single, np.full(3, 10.0))
+        >>> split_draws(np.eye(3), moments, 100)  # q2's weights spread three times as far as q1's
+        array([24,  1, 75])
+    """
+    used = np.array(needed(table))
+    spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments)), posinf=0.0)[used]
+    spent = spent if spent.sum() > 0 else np.ones(len(used))
+    shares = np.maximum(spent / spent.sum(), LEAST_SHARE)
+    counts = np.zeros(3, dtype=np.int64)
+    counts[used] = np.maximum(np.floor(shares / shares.sum() * draws + 1e-9), 1)
+    # The largest count takes the rest; where one draw is more than a share buys, it gives way.
+    counts[int(counts.argmax())] += max(draws - counts.sum(), 0)
+    while counts.sum() > draws:
+        counts[int(counts.argmax())] -= 1
+    return counts
+
+
+def snis_bound(mean_absolute_deviation: Array, draws: ArrayLike) -> Array:
+    """The least mean squared error of SNIS with T independent draws of one proposal, as T grows.
+
+    It is (E|f - mu|)^2 / T. It is asymptotic: at small T a valid proposal can beat it. Fixed
+    numbers of draws from several proposals, as `snis-qm-stratified` takes, are no independent
+    draws from one, and can lie far below it at any T.
+
+    Arguments:
+        mean_absolute_deviation: E|f - mu| under the posterior, (*), in any unit; in units of
+            mu the bound is a relative error, which no small mu can make underflow.
+        draws: Total draws T, (B,).
+
+    Returns:
+        Mean squared errors, (*, B), in that unit squared.
+
+    References:
+        Owen, Monte Carlo theory, methods and examples, 2013, chapter 9; eq. (achievable) of the
+        paper.
+    """
+    deviation = np.asarray(mean_absolute_deviation, dtype=np.float64)
+    return np.square(deviation)[..., None] / np.asarray(draws, dtype=np.float64)

@@ -19,8 +19,8 @@ import numpy as np
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named, one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
+from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.draws import Array
-from amci_core.estimators.registry import ESTIMATORS
 from amci_core.evaluation.curves import Curve, bound_curve, curves_of
 from amci_core.evaluation.runs import (
     BOUND,

@@ -11,7 +11,7 @@ __all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,12 +22,12 @@ from scipy.optimize import minimize_scalar
 from amci_core._arguments import check_count, check_number, check_seed, part_seed
 from amci_core.diagnostics.pareto import LARGEST_K, pareto_tail
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
-from amci_core.estimators import Moments, split_draws, tables
+from amci_core.estimators import Moments, relative_variance, tables
 from amci_core.estimators import moments as moments_of
-from amci_core.estimators.budget import LEAST_SHARE, predicted_variance
 from amci_core.estimators.combine import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
+from amci_core.estimators.uncertainty import LEAST_SHARE, split_draws
 from amci_core.evaluation.runs import (
     Truth,
     chunk_sizes,
@@ -112,9 +112,8 @@ class ReuseErrors:
     ) -> float:
         """ReMSE at (alpha, beta) by the delta method, for these or other counts of q1 and q2."""
         n, m = self.counts if counts is None else counts
-        found = predicted_variance(
-            self.moments, [n, 0, m], table=lambda _: tables.reuse(alpha, beta)
-        )
+        moments = replace(self.moments, counts=np.array([n, 0, m]))
+        found = relative_variance(tables.reuse(alpha, beta), moments)
         return float(found) if self.moments.log_mean[0] > -np.inf else np.nan
 
     @cached_property
@@ -123,8 +122,9 @@ class ReuseErrors:
         total, split = sum(self.counts), self.best_split_alone
 
         def log_variance(share: float) -> float:
-            counts = [share * total, 0, (1 - share) * total]
-            found = float(predicted_variance(self.moments, counts, table=tables.optimum))
+            counts = np.array([share * total, 0, (1 - share) * total])
+            moments = replace(self.moments, counts=counts)
+            found = float(relative_variance(tables.optimum(moments), moments))
             return math.log(found) if found > 0 else -math.inf
 
         ends = (LEAST_SHARE, 1 - LEAST_SHARE)
@@ -134,7 +134,8 @@ class ReuseErrors:
     @cached_property
     def best_split_alone(self) -> int:
         """The draws that q1 should get of a run's draws without reuse: AMCI."""
-        return int(split_draws(self.moments, sum(self.counts))["q1_plus"])
+        amci = tables.reuse(1.0, 0.0)
+        return int(split_draws(amci, self.moments, sum(self.counts))[Q1])
 
     @cached_property
     def remse(self) -> Array:

@@ -226,7 +226,7 @@ class Runs:
             if draws is None or each.points == "sobol":
                 errors = self._sobol(each, self._afforded(name), runs, for_points)
             else:
-                prepared = each.prepare(draws, self._afforded(name), for_choices)
+                prepared = each.running(draws, self._afforded(name), for_choices)
                 errors = self._truth.errors(prepared.combine())
             beyond = [(0, 0)] * (errors.ndim - 1) + [(0, len(self._draws) - self.reach)]
             found[name] = np.where(self.tried(name), np.pad(errors, beyond), np.nan)
@@ -239,7 +239,7 @@ class Runs:
         errors = []
         for counts in each.counts(totals, self._sampler.present):
             drawn = self._sampler.draw(counts, generator, runs=runs, points="sobol")
-            errors.append(self._truth.errors(each.prepare_all(drawn).combine()))
+            errors.append(self._truth.errors(each.apply(drawn).combine()))
         return np.concatenate(errors, axis=-1)
 
     def tried(self, name: str) -> NDArray[np.bool_]:

@@ -45,12 +45,12 @@ def drawn(joint, counts, *, runs, seed=0, wrong=WRONG, known=False):
 
 def counts_of(total, present=(0, 2, COMPLEMENT)):
     chosen = resolve("amci-cv")
-    counts = chosen.split(total, chosen.used(present), 1 / 8)
+    (counts,) = chosen.counts([total], present)
     return {j: int(n) for j, n in enumerate(counts) if n}
 
 
 def estimated(draws):
-    return Estimate(resolve("amci-cv").prepare_all(draws), draws=draws.n, positive=True)
+    return Estimate(resolve("amci-cv").apply(draws), draws=draws.n, positive=True)
 
 
 def mu_of(joint):

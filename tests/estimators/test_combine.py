@@ -79,7 +79,7 @@ def test_every_term_is_unbiased(name, total):
     runs = 40_000
     counts = chosen.reserve([total], (0, 1, 2))
     draws = MODEL.draws(tuple(counts.tolist()), runs=runs, seed=3)
-    found = chosen.prepare(draws, [total], np.random.default_rng(4)).combine()
+    found = chosen.running(draws, [total], np.random.default_rng(4)).combine()
     terms = found.sign[:, 0] * np.exp(found.log_terms[:, 0])
     error = terms.mean(axis=0) - MODEL.terms
     assert (abs(error) < 4 * terms.std(axis=0) / np.sqrt(runs)).all()
@@ -105,7 +105,7 @@ def test_an_estimator_spends_its_whole_budget(name, present):
     draws = MODEL.draws(tuple(reserve.tolist()), runs=1, seed=0)
     if 1 not in present:
         draws = replace(draws, f=abs(draws.f), signed=False)
-    counts = chosen.prepare(draws, totals, np.random.default_rng(0)).counts
+    counts = chosen.running(draws, totals, np.random.default_rng(0)).counts
     np.testing.assert_array_equal(counts.sum(axis=1), totals)
 
 
@@ -121,7 +121,7 @@ def test_an_estimator_spends_its_whole_budget(name, present):
 def test_a_signed_f_without_its_negative_part_is_refused(table, present):
     draws = MODEL.draws((4, 4 * (1 in present), 4), runs=1, seed=0)
     with pytest.raises(ValueError, match=r"^estimator: f - shift takes both signs"):
-        resolve(table).prepare(draws, [8], np.random.default_rng(0))
+        resolve(table).running(draws, [8], np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("shift", [0.0, 2000.0, -2000.0])

@@ -13,7 +13,7 @@ def test_points_are_weighted_by_the_density_of_the_mixture():
     draws = MODEL.draws((8, 8, 8), runs=3, seed=0)
     mixture = Mixture(stratified=False)
     components = np.random.default_rng(0).integers(3, size=(3, 8))
-    mixed = mixture.prepare(draws, [8], np.random.default_rng(0)).draws
+    mixed = mixture.running(draws, [8], np.random.default_rng(0)).draws
     assert mixed.present == (2,)
     for run, i in np.ndindex(3, 8):
         source = draws.stretch(int(components[run, i])).start + i
@@ -28,7 +28,7 @@ def test_stratifying_lowers_the_variance_of_a_term():
     draws = MODEL.draws((total, total, total), runs=runs, seed=3)
     E1 = {}
     for name in ("snis-qm", "snis-qm-stratified"):
-        prepared = ESTIMATORS[name].prepare(draws, [total], np.random.default_rng(4))
+        prepared = ESTIMATORS[name].running(draws, [total], np.random.default_rng(4))
         E1[name] = np.exp(prepared.combine().log_terms[:, 0, 0])
 
     # Within components instead of over the mixture: the spread between their means goes.
@@ -47,7 +47,7 @@ def test_stratifying_lowers_the_variance_of_a_term():
 def test_the_error_of_stratified_draws_is_that_within_the_components():
     runs, n = 400, 1000
     draws = MODEL.draws((n, n, n), runs=runs, seed=5)
-    found = judged(ESTIMATORS["snis-qm-stratified"].prepare_all(draws))
+    found = judged(ESTIMATORS["snis-qm-stratified"].apply(draws))
     values = MODEL.factors * MODEL.joint / MODEL.q.mean(axis=0)
     within = np.mean([np.cov(values, aweights=q, ddof=0) for q in MODEL.q], axis=0)
     to_ratio = np.array([[1, -1, 0], [0, 0, 1]])

@@ -8,7 +8,8 @@ import pytest
 from discrete import Discrete, signed
 
 from amci_core.estimation import Estimate
-from amci_core.estimators import ESTIMATORS, moments, resolve, split_draws, tables
+from amci_core.estimators import ESTIMATORS, moments, resolve, tables
+from amci_core.estimators.uncertainty import split_draws
 
 MODEL = signed()
 NAMES = [name for name in ESTIMATORS if name != "reuse"]
@@ -22,7 +23,7 @@ def drawn(estimator, *, total=240, runs=40, seed=0):
 
 
 def estimated(estimator, draws, *, total=240):
-    prepared = estimator.prepare(draws, [total], np.random.default_rng(1))
+    prepared = estimator.running(draws, [total], np.random.default_rng(1))
     return Estimate(prepared, draws=total, positive=False)
 
 
@@ -72,7 +73,8 @@ def test_no_unit_changes_a_split_or_an_optimal_table():
     scaled = replace(draws, f=1e-290 * draws.f, log_joint=draws.log_joint - 3000)
     near, far = moments(draws)[0], moments(scaled)[0]
     np.testing.assert_allclose(tables.optimum(far), tables.optimum(near), rtol=1e-6)
-    assert split_draws(far, 1000) == split_draws(near, 1000)
+    splits = (split_draws(tables.amci(), each, 1000) for each in (near, far))
+    np.testing.assert_array_equal(*splits)
 
 
 def test_a_mu_that_no_float_holds_is_shown_with_its_error():
@@ -83,7 +85,7 @@ def test_a_mu_that_no_float_holds_is_shown_with_its_error():
         q=np.array([[0.0, 0.0, 0.4, 0.6], [0.25] * 4, [0.5, 0.5, 1e-201, 1e-201]]),
     )
     draws = replace(rare.draws((500, 0, 500), runs=1, seed=0), signed=False)
-    found = Estimate(resolve("amci").prepare_all(draws), draws=1000, positive=True)
+    found = Estimate(resolve("amci").apply(draws), draws=1000, positive=True)
     assert found.value == 0
     error = found.relative_standard_error.item()
     assert 0.01 < error < 0.1

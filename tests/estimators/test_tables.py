@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from discrete import moments_of, signed
 
-from amci_core.estimators import Moments, relative_variance, resolve
+from amci_core import problem
+from amci_core.estimators import Moments, relative_variance, resolve, snis_bound
 from amci_core.estimators.tables import (
     amci,
     optimum,
@@ -15,6 +16,7 @@ from amci_core.estimators.tables import (
     snis_q1,
     snis_q2,
 )
+from amci_core.estimators.uncertainty import split_draws
 
 
 def test_reuse_contains_the_estimators_of_the_paper():
@@ -109,3 +111,42 @@ def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
 def test_what_is_no_estimator_is_named(table, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         resolve(table)
+
+
+REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
+
+
+@pytest.mark.parametrize("table", [amci(), REUSE], ids=["amci", "reuse"])
+def test_no_split_has_less_variance(table):
+    total, found = 10_000, signed().moments((1, 1, 1))
+    counts = split_draws(table, found, total)
+    assert counts.sum() == total
+    least = of_table(table, replace(found, counts=counts))
+    rng = np.random.default_rng(0)
+    for share in rng.dirichlet(np.ones(3), size=300):
+        other = np.maximum(share * total, 1e-3)
+        assert of_table(table, replace(found, counts=other)) > least * (1 - 1e-3)
+
+
+@pytest.mark.parametrize(("table", "counts"), [(snis_q1(), [9, 0, 0]), (snis_q2(), [0, 0, 9])])
+def test_snis_gives_all_draws_to_its_one_proposal(table, counts):
+    assert split_draws(table, signed().moments((1, 1, 1)), 9).tolist() == counts
+
+
+def test_the_bound_of_an_indicator_has_a_closed_form():
+    tail = problem("tail-1d")
+    y, theta = tail.cases(50, seed=0)
+    draws = np.array([2, 10, 1000])
+    mu = tail.truth(y, theta)[:, None]
+    relative = snis_bound(tail.mean_absolute_deviation(y, theta), draws) / mu**2
+    np.testing.assert_allclose(relative, 4 * (1 - mu) ** 2 / draws, rtol=1e-9)
+
+
+def test_the_bound_is_the_variance_of_the_best_proposal():
+    # With q proportional to p |f - mu|, the SNIS error has variance (E|f - mu|)^2 / T.
+    p = np.array([0.2, 0.5, 0.3])
+    f = np.array([-1.0, 0.5, 4.0])
+    deviation = p @ abs(f - p @ f)
+    q = p * abs(f - p @ f) / deviation
+    variance = q @ (p / q * (f - p @ f)) ** 2
+    assert snis_bound(np.array(deviation), [7])[0] == pytest.approx(variance / 7)

@@ -72,12 +72,13 @@ class CaseDraws:
         """The estimate of AMCI, or AMCI with control variates, with so many draws of each."""
         chosen, judging = resolve(name), self._defensive(count)
         counts = {**dict.fromkeys(self._present, count), DEFENSIVE: judging}
-        if COMPLEMENT in (used := chosen.used(self._sampler.present)):
+        if COMPLEMENT in chosen.used(self._sampler.present):
             total = count * len(self._present) + judging
-            counts = dict(enumerate(chosen.split(total, used, DEFENSIVE_SHARE).tolist()))
+            (row,) = chosen.counts([total], self._sampler.present, DEFENSIVE_SHARE)
+            counts = dict(enumerate(row.tolist()))
         first = self.draws.first(counts)
         return Estimate(
-            chosen.prepare_all(first),
+            chosen.apply(first),
             draws=first.n,
             positive=self._sampler.problem.nonnegative,
             requirements=self._evidence,
