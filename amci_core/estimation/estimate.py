@@ -142,11 +142,13 @@ def estimate(
         own_only=own_only,
         defensive_generator=generators(seed, "defensive")[0],
     )
+    if chosen.fixed:
+        prepared = chosen.apply(drawn)
+    else:
+        prepared = chosen.running(drawn, [own], for_choices)
     return Estimate(
-        prepared=chosen.apply(drawn)
-        if chosen.fixed
-        else chosen.running(drawn, [own], for_choices),
-        draws=drawn.n if chosen.fixed else int(counts.sum()),
+        prepared=prepared,
+        draws=prepared.draws.n,
         positive=problem.nonnegative and not shift,
         shift=shift,
         # The check is of all proposals together.
