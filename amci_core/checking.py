@@ -1,14 +1,14 @@
 r"""A problem's definition, tried at draws before it costs time.
 
-A sampler is compared with its density p through a second density g, a mixture of normals fitted
-to other draws of the sampler. For every function h of a point,
+A sampler is compared with its density p through a second density g, a mixture of Student's t
+fitted to other draws of the sampler. For every function h of a point,
 
     E_p[h g / (p + g)] = E_g[h p / (p + g)],
 
 since both sides are the integral of h p g / (p + g). With h = 1 the quotient of the two sides is
 the mean importance weight, the bridge estimate of p's integral, which is one within its error.
-With h the share of one normal in g it is the same for a part of the space. All terms are bounded
-by h, so that a z test of the difference holds for any g.
+With h the share of one component in g it is the same for a part of the space. All terms are
+bounded by h, so that a z test of the difference holds for any g.
 
 References:
     Bennett, Efficient estimation of free energy differences from Monte Carlo data, 1976.
@@ -33,20 +33,20 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import MultivariateNormal
 
 from amci_core._arguments import check_number
 from amci_core.diagnostics.pareto import pareto_k
 from amci_core.models import Problem, Variable, check_problem
 from amci_core.models.base import BOTH_SIGNS, raised, violations, written
 from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.student_mixture import StudentMixture
 
 # Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.
 APART = 5.0
 # A constant that is wrong by fewer nats is a matter of accuracy.
 LEAST = 0.005
-# Most normals in g; draws of a test, fewer where they take more than this share of the time.
-NORMALS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
+# Most components of g; draws of a test, fewer where they take more than this share of the time.
+COMPONENTS, FEWEST, MOST, SHARE = 8, 2**11, 2**17, 0.06
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST = 400.0, 0.02
 MEND = "fix either, such as a scale, a rate or a bound"
@@ -227,7 +227,7 @@ def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
     began = time.process_time()
     call(FEWEST)
     each = max((time.process_time() - began) / FEWEST, 1e-9)
-    n = min(seconds / each, 4e6 / (NORMALS * dim), MOST)
+    n = min(seconds / each, 4e6 / (COMPONENTS * dim), MOST)
     return int(2 ** math.floor(math.log2(max(n, FEWEST))))
 
 
@@ -498,25 +498,18 @@ def contradiction(
     fitted = max(len(x) // 8, min(50 * x.shape[1], len(x) // 2))
     first, own = x[:fitted], x[fitted:]
     n = len(own)
-    # Each normal needs ten draws a coordinate.
-    normals = max(1, min(NORMALS, fitted // (10 * x.shape[1])))
-    near = fitted // normals
+    # Each component needs ten draws a coordinate.
+    components = max(1, min(COMPONENTS, fitted // (10 * x.shape[1])))
     ends = torch.quantile(first[:4096], first.new_tensor([0.25, 0.75]), dim=0)
     scale = (ends[1] - ends[0]).clamp(min=1e-300)
-    away = torch.cdist(first[:normals] / scale, first / scale)
-    parts = first[away.topk(near, largest=False).indices]
-    mean = parts.mean(1, keepdim=True)
-    covariance = (parts - mean).mT @ (parts - mean) / near
-    covariance += torch.diag_embed(1e-9 * covariance.diagonal(0, 1, 2) + 1e-300)
-    g = MultivariateNormal(mean[:, 0], scale_tril=torch.linalg.cholesky(covariance))
-    z = torch.randn(
-        -(-n // normals), *mean[:, 0].shape, dtype=x.dtype,
-        generator=torch.Generator().manual_seed(4),
-    )  # fmt: skip
-    drawn = (mean[:, 0] + (g.scale_tril @ z[..., None])[..., 0]).flatten(0, 1)[:n]
-    points = torch.cat([own, drawn])
-    log_each = g.log_prob(points[:, None])
-    log_g = log_each.logsumexp(-1) - math.log(normals)
+    generator = torch.Generator().manual_seed(4)
+    equal = torch.full_like(first[:, 0], 1 / fitted)
+    g = StudentMixture.fit(first / scale, equal, components, generator)
+    each = -(-n // len(g.centres))
+    u = torch.rand(*g.centres.shape, each, dtype=x.dtype, generator=generator).mT
+    points = torch.cat([own, g.points(u).flatten(0, 1)[:n] * scale])
+    log_each = (g.log_each(points / scale) - scale.log().sum()).T
+    log_g = log_each.logsumexp(-1) - math.log(len(g.centres))
     # Beyond all draws a density need not have a value: h is zero outside the box of the first.
     low, high = first.aminmax(dim=0)
     inside = ((points >= low) & (points <= high)).all(-1)

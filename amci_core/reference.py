@@ -41,16 +41,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import stdtrit
 from torch import Tensor
-from torch.distributions import StudentT, biject_to
-from torch.nn.functional import one_hot
+from torch.distributions import biject_to
 
 from amci_core._arguments import check_count, check_number, seed_sequence
 from amci_core.diagnostics.pareto import pareto_tail
 from amci_core.models import Problem, check_problem
 from amci_core.models.base import Array
 from amci_core.models.defensive import TERMS, DefensiveDensity
+from amci_core.models.student_mixture import StudentMixture, cholesky
 from amci_core.parallel import run_tasks
 
 LEAST_DRAWS = 1000
@@ -67,9 +66,9 @@ FROM_START, LARGE = 0.25, math.log(100.0)
 FEW, SHELL = 10, 16.0
 # Points that densities are evaluated at together.
 CHUNK = 8192
-# Degrees of freedom of fitted components, and of the broad one, whose scale is in units of the
-# start's: it covers any tail whose mean is finite.
-DEGREES, OF_BROAD, WIDTH = 4.0, 1.0, 2.0
+# Degrees of freedom of the broad component, which covers any tail whose mean is finite, and its
+# scale in units of the start's.
+OF_BROAD, WIDTH = 1.0, 2.0
 # Numbers of components that are tried. Fewer are smoother: more have to make the second moment of
 # the weights smaller by this factor.
 COMPONENTS, WORTH = (1, 8, 64), 2.5
@@ -249,7 +248,7 @@ class _Term:
         self._centre = z.mean(0)
         covariance = z.T.cov().reshape(self.dim, self.dim)
         scale = covariance.diagonal().sqrt().clamp(min=1e-150)[:, None]
-        self._factor = scale * _cholesky(covariance / scale / scale.T)
+        self._factor = scale * cholesky(covariance / scale / scale.T)
 
     def _points(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """x (n, D) for t (n, D), and the bijection's log|det dx / dz|, (n) or (n, D)."""
@@ -342,7 +341,7 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Log weights of points t of the components `own`, or of the start, (n); where the start
         counts instead; where one pilot alone looks; and their depths at an edge in nats."""
-        each = [q.each(t) for q in mixtures]
+        each = [q.log_each(t) for q in mixtures]
         both = torch.stack([e.logsumexp(0) - math.log(len(e)) for e in each])
         log_q = both.logsumexp(0) - math.log(2)
         rare = _quotient(log_h, log_q) > log_unit + LARGE
@@ -468,7 +467,7 @@ def _add(sums: Tensor, log_w: Tensor) -> None:
     sums.copy_(torch.logaddexp(sums, log_w.unflatten(0, (len(sums), -1)).logsumexp(-1)))
 
 
-def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[_Students, float]:
+def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[StudentMixture, float]:
     """A mixture fitted to the term, and the logarithm of the term as far as it has seen it."""
     generator = torch.Generator().manual_seed(seed)
     mixture, log_value = _broad(term.dim), -math.inf
@@ -484,9 +483,8 @@ def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[_Stu
         t = torch.cat([t, mixture.points(cube).flatten(0, -2)])
         h, s = term.log_densities(t[own:])
         log_h, log_s = torch.cat([log_h, h]), torch.cat([log_s, s])
-        log_q = torch.logaddexp(
-            log_s + math.log(own / len(t)), mixture.log_prob(t) + math.log1p(-own / len(t))
-        )
+        log_m = torch.cat([mixture.log_prob(part) for part in t.split(CHUNK)])
+        log_q = torch.logaddexp(log_s + math.log(own / len(t)), log_m + math.log1p(-own / len(t)))
         log_w = _quotient(log_h, log_q)
         if not (log_w > -torch.inf).any():
             continue
@@ -502,44 +500,19 @@ def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[_Stu
     return mixture, log_value
 
 
-class _Students(NamedTuple):
-    """A mixture of M Student densities of t in equal shares, the first one broad.
-
-    Each is centre + factor s, the components of s independent with four degrees of freedom, of the
-    broad one with one. Centres (M, D), lower triangular factors (M, D, D).
-    """
-
-    centres: Tensor
-    factors: Tensor
-
-    def _degrees(self) -> Tensor:
-        degrees = torch.full_like(self.centres[:, :1, None], DEGREES)
-        degrees[0] = OF_BROAD
-        return degrees
-
-    def points(self, u: Tensor) -> Tensor:
-        """Points t (*, M, n, D) of all components for u (*, M, n, D) in the unit cube."""
-        # The cube is open: its faces lie at infinity.
-        s = torch.from_numpy(stdtrit(self._degrees().numpy(), u.clamp(min=1e-300).numpy()))
-        return self.centres[:, None] + s @ self.factors.mT
-
-    def log_prob(self, t: Tensor) -> Tensor:
-        """The log density at t (n, D), (n), in nats."""
-        parts = [self.each(part).logsumexp(0) for part in t.split(CHUNK)]
-        return torch.cat(parts) - math.log(len(self.centres))
-
-    def each(self, t: Tensor) -> Tensor:
-        """The log density of each component at t (n, D), (M, n), in nats."""
-        away = (t - self.centres[:, None]).mT
-        s = torch.linalg.solve_triangular(self.factors, away, upper=False)
-        log_s: Tensor = StudentT(self._degrees()).log_prob(s).sum(-2)
-        return log_s - self.factors.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
-
-
-def _broad(dim: int) -> _Students:
+def _broad(dim: int) -> StudentMixture:
     """The broad component alone."""
-    eye = torch.eye(dim, dtype=torch.float64)
-    return _Students(torch.zeros(1, dim, dtype=torch.float64), WIDTH * eye[None])
+    centre = torch.zeros(1, dim, dtype=torch.float64)
+    scale = WIDTH * torch.eye(dim, dtype=torch.float64)
+    one = torch.ones(1, dtype=torch.float64)
+    return StudentMixture(one.log(), centre, scale[None], OF_BROAD * one)
+
+
+def _with_broad(fitted: StudentMixture) -> StudentMixture:
+    """A mixture with the broad component before the others, all in equal shares."""
+    broad = _broad(fitted.centres.shape[-1])
+    _, *parts = (torch.cat(pair) for pair in zip(broad, fitted, strict=True))
+    return StudentMixture(torch.zeros_like(parts[-1]).log_softmax(0), *parts)
 
 
 def _lattice(m: int, shift: Tensor) -> Tensor:
@@ -554,7 +527,7 @@ def _lattice(m: int, shift: Tensor) -> Tensor:
     return points
 
 
-def _fitted(t: Tensor, log_w: Tensor, log_q: Tensor, generator: torch.Generator) -> _Students:
+def _fitted(t: Tensor, log_w: Tensor, log_q: Tensor, generator: torch.Generator) -> StudentMixture:
     """The mixture for draws t (n, D) with log weights (n), from a density with logarithms (n).
 
     Halves of the draws choose the number of components: fitted to one, judged by the other, by
@@ -571,44 +544,18 @@ def _fitted(t: Tensor, log_w: Tensor, log_q: Tensor, generator: torch.Generator)
         w = w / w.sum()
     best = COMPONENTS[0]
     if float(1 / w.square().sum()) > 4 * (t.shape[-1] + 1):
-        half = t[::2], w[::2], log_nq[::2] - math.log(2)
+        half, half_log_nq = (t[::2], w[::2]), log_nq[::2] - math.log(2)
         log_wh = (w.log() + log_h)[1::2]
         moments = []
         for many in COMPONENTS:
-            log_own = _components(*half, many, generator).log_prob(t[1::2])
+            mixture = _with_broad(
+                StudentMixture.fit(*half, many, generator, log_density=half_log_nq)
+            )
+            log_own = mixture.log_prob(t[1::2])
             moments.append(float((log_wh - log_own).logsumexp(0)))
         enough = min(moments) + math.log(WORTH)
         best = next(m for m, have in zip(COMPONENTS, moments, strict=True) if have <= enough)
-    return _components(t, w, log_nq, best, generator)
-
-
-def _components(
-    t: Tensor, w: Tensor, log_nq: Tensor, many: int, generator: torch.Generator
-) -> _Students:
-    """A component for each cluster of points t (n, D) with weights (n), by k-means++."""
-    dim = t.shape[-1]
-    centres = t[torch.multinomial(w, 1, generator=generator)]
-    away = (t - centres).square().sum(-1)
-    for _ in range(many - 1):
-        if not (w * away).sum() > 0:
-            break
-        new = t[torch.multinomial(w * away, 1, generator=generator)]
-        centres, away = torch.cat([centres, new]), away.minimum((t - new).square().sum(-1))
-    for _ in range(5):
-        share = one_hot(torch.cdist(t, centres).argmin(-1), len(centres)).T * w
-        share = share[share.sum(-1) > 0]
-        each = share / share.sum(-1, keepdim=True)
-        centres = each @ t
-    z = t - centres[:, None]
-    covariance = (each[..., None] * z).mT @ z
-    # No covariance is known better than by its points, nor places than by what lies between them.
-    known = (1 / each.square().sum(-1))[:, None, None]
-    spacing = (-2 / dim * (each @ log_nq)).exp()[:, None, None] * torch.eye(dim, dtype=t.dtype)
-    covariance = (known * covariance + (dim + 2) * spacing) / (known + dim + 2)
-    broad = _broad(dim)
-    return _Students(
-        torch.cat([broad.centres, centres]), torch.cat([broad.factors, _cholesky(covariance)])
-    )
+    return _with_broad(StudentMixture.fit(t, w, best, generator, log_density=log_nq))
 
 
 def _tempering(log_w: Tensor) -> float:
@@ -620,11 +567,3 @@ def _tempering(log_w: Tensor) -> float:
         return float(w.sum() ** 2 / w.square().sum()) / len(alive) - RETAINED
 
     return 1.0 if excess(0.0) >= 0 else math.exp(brentq(excess, -700.0, 0.0, xtol=1e-6))
-
-
-def _cholesky(covariance: Tensor) -> Tensor:
-    """The Cholesky factors (*, D, D), also of covariances on a point."""
-    size = covariance.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None].clamp(min=1e-300)
-    least = 1e-12 * size * torch.eye(covariance.shape[-1], dtype=covariance.dtype)
-    factor: Tensor = torch.linalg.cholesky(covariance + least)
-    return factor

@@ -22,7 +22,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import StudentT
 from torch.nn.functional import logsigmoid
 
 from amci_core.flows.autoregressive import autoregressive_spline
@@ -32,6 +31,7 @@ from amci_core.flows.layers import ToSupport
 from amci_core.flows.supports import coordinate_bijectors
 from amci_core.models.base import Problem
 from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.student_mixture import StudentMixture
 
 # A predicted weight starts from about these log-odds, a weight of two in a hundred.
 LOG_ODDS_AT_START, LOG_ODDS_SCALE = -4.0, 8.0
@@ -291,35 +291,30 @@ class CentresDensity(ConditionalDensity):
         out = proposal.conditioner(*read)
         k, (centre, scale) = proposal.components, proposal.about
         logits, rest = out[:, :k], out[:, k:].unflatten(1, (2, k, -1))
-        self._log_weights = logits.log_softmax(-1)  # (cases, k)
         width = scale * proposal.log_width.exp()
         linear = torch.einsum("cr,krd->ckd", proposal.conditioner.inputs(*read), proposal.slope)
-        self._centre = centre + scale * (linear + proposal.start) + 3 * width * rest[:, 0]
+        centres = centre + scale * (linear + proposal.start) + 3 * width * rest[:, 0]
         # The logarithm of a scale is limited to +- 6, softly.
-        self._scale = width * (6 * torch.tanh(rest[:, 1] / 6)).exp()  # (cases, k, D)
+        scales = width * (6 * torch.tanh(rest[:, 1] / 6)).exp()
+        freedom = out.new_full((k,), self.FREEDOM)
+        self._mixture = StudentMixture(logits.log_softmax(-1), centres, scales, freedom)
         self._to_support = proposal.to_support
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        cases, _, dim = self._centre.shape
-        which = torch.multinomial(
-            self._log_weights.exp(), n, replacement=True, generator=generator
-        )[..., None].expand(-1, -1, dim)
-        noise = self._centre.new_empty(cases, n, dim).normal_(generator=generator)
-        chi2 = noise.new_empty(cases, n, dim, self.FREEDOM).normal_(generator=generator)
+        weights, centres = self._mixture.log_weights.exp(), self._mixture.centres
+        which = torch.multinomial(weights, n, replacement=True, generator=generator)
+        noise = centres.new_empty(len(which), n, centres.shape[-1]).normal_(generator=generator)
+        chi2 = noise.new_empty(*noise.shape, self.FREEDOM).normal_(generator=generator)
         t = noise * chi2.square().mean(-1).rsqrt()
-        z = self._centre.gather(1, which) + self._scale.gather(1, which) * t
-        x = self._to_support.forward(z, None)[0].reshape(*self.batch_shape, n, dim)
+        in_each = self._mixture.place(t[:, None])
+        z = in_each.gather(1, which[:, None, :, None].expand_as(t[:, None]))[:, 0]
+        x = self._to_support.forward(z, None)[0].reshape(*self.batch_shape, n, -1)
         return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
         z, log_det = self._to_support.inverse(x.reshape(-1, *x.shape[-2:]), None)
-        freedom = z.new_tensor(float(self.FREEDOM))
-        centre, scale = self._centre[:, None], self._scale[:, None]
-        t = StudentT(freedom, centre, scale, validate_args=False)
-        parts = t.log_prob(z[:, :, None]).sum(-1) + self._log_weights[:, None]
-        log_q: Tensor = parts.logsumexp(-1) + log_det
-        return log_q.reshape(x.shape[:-1])
+        return (self._mixture.log_prob(z) + log_det).reshape(x.shape[:-1])
 
 
 def centres(
