@@ -214,7 +214,7 @@ def normflows(make: Callable[..., Any]) -> Family:
         ...     base = nf.distributions.DiagGaussian(problem.x.dim, trainable=False)
         ...     return nf.ConditionalNormalizingFlow(base, [layer])
         >>> FAMILIES["my-spline"] = normflows(make)
-        >>> choices = amci.training.Choices(family="my-spline")
+        >>> choices = amci.Choices(family="my-spline")
         >>> amci.learn(amci.problem("tail-1d"), steps=4, choices=choices).present
         (0, 2)
         >>> del FAMILIES["my-spline"]

@@ -101,7 +101,7 @@ def with_f(bound):
 
 def with_proposals(scale):
     normal = {"q1_plus": Normal(3.0, scale), "q2": Normal(0.5, scale)}
-    return amci.flows.Proposals.from_distributions(PROBLEM, **normal), {}
+    return amci.Proposals.from_distributions(PROBLEM, **normal), {}
 
 
 def with_weights(factor):

@@ -26,7 +26,7 @@ def family(name, problem, **arguments):
     return problem, partial(FAMILIES[name], problem, **arguments)
 
 
-FLOWS: dict[str, tuple[amci.models.Problem, Callable[[], Trainable]]] = {
+FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
     "gaussian": family("gaussian", TAIL, reads_theta=True, **NETWORK),
     "gaussian, affine in y": family(
         "gaussian", TAIL, reads_theta=False, hidden=(), activation="relu"

@@ -62,7 +62,7 @@ def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normalizer():
 
 def test_the_standard_error_takes_the_normalizer_for_known():
     # AMCI with a broad proposal: its error is that of a plain mean.
-    proposals = amci.flows.Proposals("peak", "reference", _Reference(), None, None)
+    proposals = amci.Proposals("peak", "reference", _Reference(), None, None)
     theta = (0.3, 0.6, 0.6)
     runs = [amci.estimate(PROBLEM, proposals, theta=theta, draws=400, seed=k) for k in range(200)]
     errors = np.array([float(run.value) for run in runs]) - float(PROBLEM.truth(theta=theta))

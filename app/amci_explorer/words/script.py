@@ -68,8 +68,7 @@ def _made(name: str, f: str, variant: str) -> tuple[str, str, str]:
         ahead += f"# The folder that these proposals were saved to, once learnt: {variant!r}.\n"
         proposals = f"amci.load_proposals({'problem' if f else of}, folder={variant!r})"
     elif f:
-        ahead += "from amci_core.target import fallback_proposals\n"
-        proposals = f"fallback_proposals(problem, {proposals})"
+        proposals = f"amci.fallback_proposals(problem, {proposals})"
     if f:
         problem = f"amci.with_target({problem}, {f!r})"
     return ahead, problem, proposals
