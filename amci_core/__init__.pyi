@@ -22,7 +22,6 @@ from .models import problems as problems
 from .models import several as several
 from .proposals import load_history as load_history
 from .proposals import load_proposals as load_proposals
-from .proposals import save_proposals as save_proposals
 from .reference import reference_value as reference_value
 from .target import fallback_proposals as fallback_proposals
 from .target import with_target as with_target

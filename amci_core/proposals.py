@@ -1,27 +1,15 @@
-r"""Trained proposals on disk: safetensors for weights, JSON for everything else, no pickle.
+r"""Trained proposals from disk: safetensors for weights, JSON for everything else, no pickle.
 
 A folder `<problem>/<variant>/` holds `recipe.json`, `config.json` (families, seed, hashes), one
 safetensors file per proposal, `training.json` (the log), `evaluation.json` and `snapshots/`.
-
-Weights are saved under names that `config.json` does not use. That file is replaced last: in this
-moment new proposals take the place of old ones.
 """
 
 from __future__ import annotations
 
-__all__ = [
-    "DEFAULT_VARIANT",
-    "available_variants",
-    "load_history",
-    "load_proposals",
-    "save_proposals",
-    "save_trained",
-    "write_proposals",
-]
+__all__ = ["DEFAULT_VARIANT", "available_variants", "load_history", "load_proposals"]
 
 import dataclasses
-from collections.abc import Container, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
@@ -33,36 +21,21 @@ from amci_core._arguments import check_name
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE, NAMES
-from amci_core.io import (
-    StoredFileError,
-    check_path,
-    pretrained_root,
-    read_json,
-    read_tensors,
-    vacant,
-    write_json,
-    write_tensors,
-)
+from amci_core.flows.storage import FAMILY, FORMAT
+from amci_core.io import StoredFileError, check_path, pretrained_root, read_json, read_tensors
 from amci_core.models import Problem, check_problem, problem, problems
 from amci_core.models.fingerprint import unlike
 
-FORMAT = 1
-# What a configuration holds, and the types of its values.
-CONFIGURATION: dict[str, Any] = {
-    **{"problem": str, "variant": str, "proposals": dict, "snapshots": list},
-    "fingerprint": (dict, type(None)),
-}
+# What a configuration and its entries hold, and the types of the values.
+CONFIGURATION = {
+    "problem": str, "fingerprint": dict, "variant": str, "proposals": dict, "snapshots": list,
+}  # fmt: skip
 WEIGHTS = {"file": str, "sha256": str}
-FAMILY = {"family": str, "arguments": dict}
 FIGURES: dict[str, Any] = {
     "step": int,
     "seconds": (int, float),
     "relative_variance": (int, float, type(None)),
 }
-# Names of a proposal's weights: where those there have one of them, new weights have the other.
-FILES = "{}.safetensors", "{}-2.safetensors"
-# What evaluations and trainings write beside proposals.
-BESIDE = ("evaluation.json", "cases.parquet", "recipe.json", "training.json", "checkpoint.pt")
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -77,9 +50,8 @@ def load_proposals(
         variant: `spline`, `paper`, `oracle` for exact optimal proposals if they are known, or
             `defensive` for the problem's defensive density, as before any training. None (default)
             for `spline`, or for what the folder holds.
-        folder: A folder that `amci train` or `save_proposals` wrote, instead of those that come
-            with the package. It is known by the problem's fingerprint; in a folder without one,
-            as saved before there were any, the name decides.
+        folder: A folder that `amci train` or `Proposals.save` wrote, instead of those that come
+            with the package. The fingerprint of their problem has to be this one's.
 
     Returns:
         `Proposals`: `q1_plus`, `q1_minus`, `q2` and `q1_complement`, None where there is
@@ -181,114 +153,6 @@ def load_history(
     return tuple(map(entry, config["snapshots"]))
 
 
-def save_proposals(folder: str | Path, proposals: Proposals, *, replace: bool = False) -> Path:
-    """Writes proposals to a folder that `load_proposals(problem, folder=...)` reads; returns it.
-
-    Arguments:
-        folder: Where to; new, or empty.
-        proposals: The result of `amci_core.training.learn` or `load_proposals`.
-        replace: Whether to replace the proposals that the folder holds, with their evaluation,
-            recipe, training and history; other files stay. Until the new ones are whole
-            `load_proposals` gives the old ones.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: the folder holds proposals already, and `replace` is False; or it holds other
-            files; or there is no record of how these are built, as for the oracle and for
-            densities of the user's own.
-        StoredFileError: the folder cannot be written.
-
-    Example:
-        >>> from tempfile import mkdtemp
-        >>> folder = save_proposals(mkdtemp(), load_proposals("peak"))
-        >>> load_proposals("peak", folder=folder).variant
-        'spline'
-    """
-    card = proposals.card if isinstance(proposals, Proposals) else {}
-    built = card.get("configuration", {}).get("proposals", {})
-    if not isinstance(proposals, Proposals) or not set(proposals.by_name) <= set(built):
-        variant = proposals.variant if isinstance(proposals, Proposals) else repr(proposals)[:60]
-        again = f". Rebuild it with variant={variant!r}" if variant in (ORACLE, DEFENSIVE) else ""
-        raise ValueError(
-            "proposals: expected trained proposals, of learn or load_proposals, got "
-            f"{variant}{again}"
-        )
-    place = check_path("folder", folder)
-    if not _files(place):
-        vacant(place)
-    elif not replace:
-        raise ValueError(
-            f"folder: {place} holds proposals already. Choose another, or pass replace=True"
-        )
-    save_trained(place, proposals)
-    _remove(place, BESIDE)
-    _remove(place / "snapshots", ["[0-9]*.safetensors"])
-    with suppress(OSError):
-        (place / "snapshots").rmdir()
-    return place
-
-
-def save_trained(folder: Path, proposals: Proposals) -> None:
-    """Writes proposals to the folder of their training, whose other files stay."""
-    record, flows = proposals.card["configuration"], proposals.by_name
-    built = record["proposals"]
-    write_proposals(
-        folder,
-        flows,
-        configuration=record
-        | {name: getattr(proposals, name) for name in ("problem", "fingerprint", "variant")},
-        families={name: {key: built[name][key] for key in FAMILY} for name in flows},
-        snapshots=[],
-    )
-
-
-def write_proposals(
-    folder: Path,
-    proposals: Mapping[str, Any],
-    *,
-    configuration: Mapping[str, Any],
-    families: Mapping[str, Mapping[str, Any]],
-    snapshots: list[dict[str, Any]],
-) -> None:
-    """Writes weights, then the configuration with their hashes; removes the weights before.
-
-    Arguments:
-        folder: Where to; made if it is missing.
-        proposals: Proposal name to its flow.
-        configuration: What is recorded beside: problem, variant, seed, recipe, versions.
-        families: Proposal name to its family's name and arguments.
-        snapshots: Entries with the fields of `WEIGHTS` and `FIGURES`, their files written already.
-    """
-    entries, before = {}, _files(folder)
-    for name, proposal in proposals.items():
-        file = next(each for form in FILES if (each := form.format(name)) not in before)
-        digest = write_tensors(folder / file, proposal.state_dict())
-        entries[name] = {"file": file, "sha256": digest, **families[name]}
-    content = {"format": FORMAT, **configuration, "proposals": entries, "snapshots": snapshots}
-    write_json(folder / "config.json", content)
-    kept = {"config.json", *(entry["file"] for entry in (*entries.values(), *snapshots))}
-    _remove(folder, ["config.json", *(form.format(q) for form in FILES for q in NAMES)], kept)
-
-
-def _files(folder: Path) -> set[str]:
-    """The files of weights that the configuration in a folder names; none where it has no such."""
-    try:
-        config = read_json(folder / "config.json")
-        return {entry["file"] for entry in config["proposals"].values()}
-    except (StoredFileError, LookupError, TypeError, AttributeError):
-        return set()
-
-
-def _remove(folder: Path, files: Iterable[str], kept: Container[str] = ()) -> None:
-    """Removes files, and what was left of them where a process was killed."""
-    for file in files:
-        for path in (*folder.glob(file), *folder.glob(f".{file}.*")):
-            if path.name not in kept:
-                path.unlink(missing_ok=True)
-
-
 def _load(chosen: Problem, folder: Path) -> Proposals:
     config = _read_config(chosen, folder)
     built = config["proposals"]
@@ -346,7 +210,6 @@ def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
-    config.setdefault("fingerprint", None)
     _check_entry(path, config, CONFIGURATION)
     if other := unlike(chosen, config["problem"], config["fingerprint"]):
         raise StoredFileError(f"{path}: made for {other}, not for {chosen.name}. Train anew")

@@ -152,7 +152,7 @@ def measure(problem: Published, proposals: Proposals, minutes: float, **spent: f
         vegas=float(np.median(vegas)),
         query=1e3 * query,
         payback=float(60 * minutes / (needed - query)) if needed > query else math.inf,
-        text=proposals.card["configuration"]["verdict"]["text"],
+        text=proposals.verdict,
     )
 
 
@@ -232,7 +232,7 @@ def run(name: str, minutes: float, folder: Path) -> Result:
     )
     taken = (time.process_time() - began) / 60
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
-    amci.save_proposals(place / "proposals", proposals, replace=True)
+    proposals.save(place / "proposals", replace=True)
     found = measure(problem, proposals, taken, started=reports[0], megabytes=megabytes)
     (place / "result.json").write_text(json.dumps(asdict(found), indent=1))
     return found

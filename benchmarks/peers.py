@@ -66,7 +66,7 @@ def prepare(problem: Problem, folder: Path, minutes: float) -> None:
     if not place.exists():
         print(f"{name}: learning for {minutes:g} minutes", flush=True)
         started = time.process_time()
-        amci.save_proposals(place, learn(problem, minutes=minutes))
+        learn(problem, minutes=minutes).save(place)
         seconds = {"seconds": time.process_time() - started}
         place.with_suffix(".json").write_text(json.dumps(seconds))
     PROPOSALS[name] = amci.load_proposals(problem, folder=place)

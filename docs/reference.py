@@ -54,7 +54,7 @@ GROUPS = {
         "amci_core.models": ("Problem", "LineProblem", "Variable", "DefensiveDensity"),
     },
     "Proposals": {
-        "amci": ("load_proposals", "save_proposals", "load_history"),
+        "amci": ("load_proposals", "load_history"),
         "amci_core.flows": None,
     },
     "Training": {"amci": ("learn",), "amci_core.training": None},

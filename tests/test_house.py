@@ -153,8 +153,8 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
     q2.initialize(None)
     entries = {k: {"family": "affine-logistic", "arguments": {}} for k in ("q1_plus", "q2")}
     card = {"configuration": {"proposals": entries, "recipe": {}, "seed": 0}}
-    made = Proposals("call", "mine", q1, None, q2, card)
-    loaded = amci.load_proposals("call", folder=amci.save_proposals(tmp_path / "made", made))
+    made = Proposals("call", "mine", q1, None, q2, card, fingerprint=problem.fingerprint)
+    loaded = amci.load_proposals("call", folder=made.save(tmp_path / "made"))
 
     found = amci.evaluate(
         problem,

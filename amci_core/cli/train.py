@@ -189,7 +189,7 @@ def _learn(
 
 def _print_progress(chosen: Any, **options: Any) -> None:
     """Trains, prints progress as JSON, a line each, and saves the best so far every second."""
-    from amci_core.proposals import save_trained
+    from amci_core.flows.storage import save_trained
     from amci_core.training import clock, stream_learning
 
     def show(**line: Any) -> None:

@@ -2,11 +2,12 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["DEFENSIVE", "HistoryEntry", "Proposals", "check_proposals", "draw_all"]
+__all__ = ["DEFENSIVE", "HistoryEntry", "ModelCard", "Proposals", "check_proposals", "draw_all"]
 
 import copy
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from amci_core.estimators.draws import COMPONENTS, PROPOSALS
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import External, maker_of
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
+from amci_core.flows.storage import save
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import Fingerprint, unlike
 
@@ -24,6 +26,17 @@ Key = TypeVar("Key", bound=Hashable)
 DEFENSIVE = "defensive"
 # Those of a table, and the proposal for M - f where f lies in [0, M].
 NAMES = (*PROPOSALS, "q1_complement")
+
+
+class ModelCard(dict[str, Any]):
+    """What is known of proposals: configuration and evaluation. It prints the names of entries."""
+
+    def __repr__(self) -> str:
+        entries = (
+            f"  {name}: {', '.join(entry) if isinstance(entry, Mapping) else entry}"
+            for name, entry in self.items()
+        )
+        return "\n".join(["Model card", *entries])
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ class Proposals:
         q1_plus: For E1_plus, towards f_plus p(x, y).
         q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
         q2: For E2, towards p(x, y); None where the normalizer is known.
-        card: What is known of them: configuration, training, evaluation.
+        card: What is known of them, see `ModelCard`.
         q1_complement: Towards (M - f) p(x, y), for an f in [0, M]; None where there is none. It
             serves `amci-cv`.
         fingerprint: `Problem.fingerprint` of the problem, which tells it from others of its name;
@@ -58,6 +71,9 @@ class Proposals:
     card: dict[str, Any] = field(default_factory=dict)
     q1_complement: Proposal | None = None
     fingerprint: Fingerprint | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "card", ModelCard(self.card))
 
     def __repr__(self) -> str:
         built = self.card.get("configuration", {}).get("proposals", {})
@@ -205,6 +221,42 @@ class Proposals:
             fingerprint=problem.fingerprint,
         )
 
+    @property
+    def verdict(self) -> str | None:
+        """What the check after training says of them, a sentence; None without one.
+
+        Example:
+            >>> import amci_core as amci
+            >>> amci.load_proposals("tail-1d").verdict[:33]
+            'reliable at all 30 held-out cases'
+        """
+        text: str | None = self.card.get("configuration", {}).get("verdict", {}).get("text")
+        return text
+
+    def save(self, folder: str | Path, *, replace: bool = False) -> Path:
+        """Writes them to a folder that `load_proposals(problem, folder=...)` reads; returns it.
+
+        Arguments:
+            folder: Where to; new, or empty.
+            replace: Whether to replace the proposals that the folder holds, with their evaluation,
+                recipe, training and history; other files stay. Until the new ones are whole
+                `load_proposals` gives the old ones.
+
+        Raises:
+            ValueError: the folder holds proposals already, and `replace` is False; or it holds
+                other files; or there is no record of how these are built, as for the oracle and
+                for densities of your own.
+            StoredFileError: the folder cannot be written.
+
+        Example:
+            >>> from tempfile import mkdtemp
+            >>> import amci_core as amci
+            >>> folder = amci.load_proposals("peak").save(mkdtemp())
+            >>> amci.load_proposals("peak", folder=folder).variant
+            'spline'
+        """
+        return save(folder, self, replace)
+
     def to(self, target: torch.device | torch.dtype) -> Proposals | None:
         """A copy on a device, or of another type of numbers.
 
@@ -263,7 +315,7 @@ class HistoryEntry:
     step: int
     seconds: float
     relative_variance: float | None
-    proposals: Proposals
+    proposals: Proposals = field(repr=False)
 
 
 def check_proposals(problem: Problem, proposals: Any) -> None:

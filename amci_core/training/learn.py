@@ -28,11 +28,12 @@ from amci_core.devices import one_thread
 from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
 from amci_core.flows.proposals import NAMES
+from amci_core.flows.storage import save_trained
 from amci_core.flows.supports import coordinates_of
 from amci_core.io import StoredFileError, check_path
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
-from amci_core.proposals import load_proposals, save_trained
+from amci_core.proposals import load_proposals
 from amci_core.training import clock
 from amci_core.training.clock import Budget
 from amci_core.training.display import Display
@@ -140,7 +141,7 @@ def stream_learning(
         seed: Whole number >= 0.
         folder: Where the best so far is saved, every half minute and at the end; new or empty;
             `amci_core.load_proposals(problem, folder=...)` reads it at any time. By default
-            nothing is written: `amci_core.save_proposals` does so later.
+            nothing is written: `Proposals.save` does so later.
         resume: Whether to go on from the folder's checkpoint; with steps, to the same weights.
         choices: The form of the proposals; by default automatic.
         q2: Proposals for a problem with the same p(x, y) and another f, whose q2 is taken instead

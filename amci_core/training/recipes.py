@@ -21,6 +21,7 @@ from amci_core._arguments import check_name, check_number, check_seed, seed_sequ
 from amci_core.devices import device_named
 from amci_core.evaluation import evaluate
 from amci_core.flows.proposals import NAMES
+from amci_core.flows.storage import write_proposals
 from amci_core.io import (
     StoredFileError,
     check_path,
@@ -32,7 +33,7 @@ from amci_core.io import (
 )
 from amci_core.models import Problem
 from amci_core.models import problem as problem_named
-from amci_core.proposals import load_proposals, write_proposals
+from amci_core.proposals import load_proposals
 from amci_core.training.quality import report, write_card
 from amci_core.training.trainer import (
     REPORTS,

@@ -88,7 +88,7 @@ def state():
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """Has a training's process do what is said, in the place of training."""
-    made = amci.save_proposals(tmp_path / "made", amci.load_proposals("tail-1d"))
+    made = amci.load_proposals("tail-1d").save(tmp_path / "made")
 
     def use(then):
         def command(request, folder):

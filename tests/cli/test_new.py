@@ -42,7 +42,7 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path, monkeypatch):
     assert abs(e.value - problem.truth(1.0, 1.0)) < 5 * e.standard_error
 
     # The same from the command line, with the proposals in a folder.
-    amci.save_proposals(tmp_path / "made", proposals)
+    proposals.save(tmp_path / "made")
     words = "my_problem.py:PROBLEM --folder made --format json"
     code, out, err = run(f"estimate {words} --y 1 --theta 1 --draws 2000")
     assert (code, err) == (0, "")

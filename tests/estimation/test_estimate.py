@@ -352,7 +352,7 @@ def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
     with torch.no_grad():
         for weights in proposals.q2.parameters():
             weights.mul_(0.9)
-    amci.save_proposals(folder, proposals, replace=True)
+    proposals.save(folder, replace=True)
     after = amci.estimate("tail-1d", None, 1.0, 2.0)
     saved = amci.load_proposals("tail-1d", folder=folder)
     assert after.value == amci.estimate("tail-1d", saved, 1.0, 2.0).value != before.value

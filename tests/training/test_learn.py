@@ -114,7 +114,7 @@ def test_a_problem_without_y_and_theta_is_one_case_and_learnt(dim, tmp_path):
             return x.sum(-1).exp()
 
     proposals = learn(Alone(), steps=100)
-    folder = amci.save_proposals(tmp_path / "alone", proposals)
+    folder = proposals.save(tmp_path / "alone")
     loaded = amci.load_proposals(Alone(), folder=folder)
     found = amci.estimate(Alone(), loaded, draws=1000)
     truth = np.exp(dim / 2)
@@ -173,7 +173,7 @@ def test_it_says_what_it_will_do_before_it_does_it():
     assert plan.endswith("20 steps")
     *_, (last, proposals) = stream
     assert last.ended
-    assert proposals.card["configuration"]["verdict"]["text"] in said
+    assert proposals.verdict in said
 
 
 @pytest.mark.parametrize(("stopped", "stage"), [("q1_plus", "refine"), ("q2", "pretrain")])
@@ -461,7 +461,7 @@ def test_a_term_that_fails_leaves_the_other_trained(fake_clock):
     configuration = proposals.card["configuration"]
     assert set(configuration["steps"]) == {"q2"}
     assert configuration["proposals"]["q1_plus"]["family"] == "broad"
-    text = configuration["verdict"]["text"]
+    text = proposals.verdict
     # Sixty-four draws do not show that f is zero.
     assert text.startswith("q1_plus could not be trained (time: the term is zero at all 64 draws")
     assert "Raise minutes, or let the range of theta begin at common events" in text

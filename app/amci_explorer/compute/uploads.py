@@ -120,15 +120,15 @@ def sample_table() -> BytesIO:
 
 
 def zipped(proposals: Proposals) -> BytesIO:
-    """A zip of what `amci.save_proposals` writes.
+    """A zip of what `Proposals.save` writes.
 
     Raises:
-        ValueError: see `amci.save_proposals`.
+        ValueError: see `Proposals.save`.
     """
     content = BytesIO()
     deflated = zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED)
     with tempfile.TemporaryDirectory() as folder, deflated as archive:
-        for path in sorted(amci.save_proposals(folder, proposals).iterdir()):
+        for path in sorted(proposals.save(folder).iterdir()):
             archive.write(path, path.name)
     content.seek(0)
     return content

@@ -7,7 +7,7 @@ The server and its workers read the same files, which the environment names:
     my_problem.py=made             with the proposals in the folder `made`
 
 Without a folder's name, that beside the file with the file's own name is looked at: `my_problem`.
-It holds proposals as `amci_core.save_proposals` writes them, or folders of such, one a variant.
+It holds proposals as `Proposals.save` writes them, or folders of such, one a variant.
 
 A problem with another f is found by its name, `tail-1d with f = x1 > theta1`, in any process.
 """

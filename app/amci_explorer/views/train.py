@@ -283,7 +283,7 @@ def about_training(training: TrainingSession) -> str:
         return "Stopped before the first proposals were saved: there are none to keep."
     if training.stopped:
         return f"Stopped. {variant} is the best up to that point, not checked on held-out cases."
-    verdict = training.proposals.card.get("configuration", {}).get("verdict", {}).get("text", "")
+    verdict = training.proposals.verdict or ""
     end = f" {verdict[:1].upper()}{verdict[1:]}" if verdict else ""
     return (
         f"{variant} was trained in {last['seconds']:.0f} s and is in the list of proposals.{end}"

@@ -1,0 +1,110 @@
+r"""Trained proposals to disk: safetensors for weights, JSON for everything else, no pickle.
+
+Weights are saved under names that `config.json` does not use. That file is replaced last: in this
+moment new proposals take the place of old ones.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FAMILY", "FORMAT", "save", "save_trained", "write_proposals"]
+
+from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amci_core.estimators.draws import COMPONENTS
+from amci_core.io import StoredFileError, check_path, read_json, vacant, write_json, write_tensors
+
+if TYPE_CHECKING:
+    from amci_core.flows.proposals import Proposals
+
+FORMAT = 1
+# What builds a flow, and the types of these values.
+FAMILY = {"family": str, "arguments": dict}
+# Names of a proposal's weights: where those there have one of them, new weights have the other.
+FILES = "{}.safetensors", "{}-2.safetensors"
+# What evaluations and trainings write beside proposals.
+BESIDE = ("evaluation.json", "cases.parquet", "recipe.json", "training.json", "checkpoint.pt")
+
+
+def save(folder: str | Path, proposals: Proposals, replace: bool) -> Path:
+    """Writes proposals to a folder of their own, see `Proposals.save`."""
+    built = proposals.card.get("configuration", {}).get("proposals", {})
+    if proposals.fingerprint is None or not set(proposals.by_name) <= set(built):
+        raise ValueError(
+            "proposals: expected trained ones, of learn or load_proposals, got "
+            f"{proposals.variant}. Make it again from its definition"
+        )
+    place = check_path("folder", folder)
+    if not _files(place):
+        vacant(place)
+    elif not replace:
+        raise ValueError(
+            f"folder: {place} holds proposals already. Choose another, or pass replace=True"
+        )
+    save_trained(place, proposals)
+    _remove(place, BESIDE)
+    _remove(place / "snapshots", ["[0-9]*.safetensors"])
+    with suppress(OSError):
+        (place / "snapshots").rmdir()
+    return place
+
+
+def save_trained(folder: Path, proposals: Proposals) -> None:
+    """Writes proposals to the folder of their training, whose other files stay."""
+    record, flows = proposals.card["configuration"], proposals.by_name
+    built = record["proposals"]
+    write_proposals(
+        folder,
+        flows,
+        configuration=record
+        | {name: getattr(proposals, name) for name in ("problem", "fingerprint", "variant")},
+        families={name: {key: built[name][key] for key in FAMILY} for name in flows},
+        snapshots=[],
+    )
+
+
+def write_proposals(
+    folder: Path,
+    proposals: Mapping[str, Any],
+    *,
+    configuration: Mapping[str, Any],
+    families: Mapping[str, Mapping[str, Any]],
+    snapshots: list[dict[str, Any]],
+) -> None:
+    """Writes weights, then the configuration with their hashes; removes the weights before.
+
+    Arguments:
+        folder: Where to; made if it is missing.
+        proposals: Proposal name to its flow.
+        configuration: What is recorded beside: problem, fingerprint, variant, seed, versions.
+        families: Proposal name to its family's name and arguments.
+        snapshots: The checkpoints' records, their weights written already.
+    """
+    entries, before = {}, _files(folder)
+    for name, proposal in proposals.items():
+        file = next(new for form in FILES if (new := form.format(name)) not in before)
+        digest = write_tensors(folder / file, proposal.state_dict())
+        entries[name] = {"file": file, "sha256": digest, **families[name]}
+    content = {**configuration, "format": FORMAT, "proposals": entries, "snapshots": snapshots}
+    write_json(folder / "config.json", content)
+    kept = {"config.json", *(entry["file"] for entry in (*entries.values(), *snapshots))}
+    _remove(folder, ["config.json", *(form.format(q) for form in FILES for q in COMPONENTS)], kept)
+
+
+def _files(folder: Path) -> set[str]:
+    """The files of weights that the configuration in a folder names; none where it has no such."""
+    try:
+        config = read_json(folder / "config.json")
+        return {entry["file"] for entry in config["proposals"].values()}
+    except (StoredFileError, LookupError, TypeError, AttributeError):
+        return set()
+
+
+def _remove(folder: Path, files: Iterable[str], kept: Container[str] = ()) -> None:
+    """Removes files, and what was left of them where a process was killed."""
+    for file in files:
+        for path in (*folder.glob(file), *folder.glob(f".{file}.*")):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
