@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS
 from amci_core.flows.density import ConditionalDensity, Proposal
-from amci_core.flows.external import External, maker_of
+from amci_core.flows.external import external
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
 from amci_core.flows.storage import save
 from amci_core.models import Problem, check_problem
@@ -165,35 +165,15 @@ class Proposals:
                 f"q1_complement: f of {problem.name} has no known range [0, M]. Leave "
                 "q1_complement out, or declare nonnegative = True and f_range"
             )
-        y, theta = problem.check(*problem.typical_case())
-        parts: Any = dict.fromkeys(NAMES)
-        for name, given in zip(NAMES, (q1_plus, q1_minus, q2, q1_complement), strict=True):
-            if given is not None:
-                make = maker_of(name, given, y, theta)
-                parts[name] = External(name, make, problem.x.dim, dtype)
-        made = cls(problem.name, variant, **parts, fingerprint=problem.fingerprint)
-        for each in made.by_name.values():
-            if isinstance(each, External):
-                each.check(problem)
-        return made
-
-    @classmethod
-    def from_normflows(
-        cls, problem: Problem, *, q1_plus: Any, q2: Any = None, q1_minus: Any = None
-    ) -> Proposals:
-        """Trained models of normflows, called `normflows`; see `from_distributions`.
-
-        To train a model here, make it a family: `amci_core.flows.families.normflows`.
-
-        Example:
-            >>> import normflows as nf
-            >>> import amci_core as amci
-            >>> model = nf.NormalizingFlow(nf.distributions.DiagGaussian(1), [])
-            >>> Proposals.from_normflows(amci.problem("tail-1d"), q1_plus=model, q2=model).present
-            (0, 2)
-        """
-        parts = {"q1_plus": q1_plus, "q1_minus": q1_minus, "q2": q2}
-        return cls.from_distributions(problem, **parts, variant="normflows")
+        given = dict(zip(NAMES, (q1_plus, q1_minus, q2, q1_complement), strict=True))
+        made: Any = dict.fromkeys(NAMES)
+        for name, distribution in given.items():
+            if distribution is not None:
+                try:
+                    made[name] = external(distribution, problem, dtype)
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from error
+        return cls(problem.name, variant, **made, fingerprint=problem.fingerprint)
 
     @classmethod
     def from_defensive(cls, problem: Problem) -> Proposals:
