@@ -12,7 +12,7 @@ import numpy as np
 from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
 from amci_core.estimators.combine import Prepared
 from amci_core.estimators.draws import TERMS, Array, log_sum_exp
-from amci_core.estimators.mis import Pooled
+from amci_core.estimators.mis import Pooled, moments
 
 # A draw that brings more than this share of a term outweighs the others; of few draws, one that
 # brings twice the mean.
@@ -83,9 +83,7 @@ class TermDiagnostics:
         return pareto_threshold(self.nonzero_draws)
 
 
-def diagnose(
-    prepared: Prepared, seen: Pooled, term_errors: Array | None = None
-) -> dict[str, TermDiagnostics]:
+def diagnose(prepared: Prepared, seen: Pooled) -> dict[str, TermDiagnostics]:
     """Diagnostics of every term on the draws that the table takes it from, in its shares.
 
     For AMCI these are f_plus w on q1_plus, f_minus w on q1_minus and w on q2; a shared table takes
@@ -95,44 +93,57 @@ def diagnose(
     Arguments:
         prepared: The table and its draws.
         seen: These draws, pooled with those of all components.
-        term_errors: Relative standard deviation of each term's estimate, (*, 3); None leaves out
-            `pooled_ess`.
 
     Returns:
         By term its ESS, relative ESS, largest normalized weight and Pareto k-hat, (*).
     """
     table = np.abs(np.broadcast_to(prepared.last_table, (*prepared.draws.batch, 3, 3)))
-    errors = np.full(table.shape[:-1], np.nan) if term_errors is None else term_errors
-    found = {}
-    for t, name in enumerate(TERMS):
+    covariance = moments(seen).covariance
+    diagnostics = {}
+    for t in prepared.draws.terms:
         used = [j for j in range(3) if (table[..., j, t] > LEAST_COEFFICIENT).any()]
-        if used and (t != 1 or prepared.draws.signed):
+        if used:
             shares = {j: table[..., j, t] for j in used}
-            found[name] = _diagnosed(prepared, seen, shares, t, errors[..., t])
-    return found
+            variances = {j: covariance[..., j, t, t] for j in shares}
+            diagnostics[TERMS[t]] = _diagnosed(prepared, seen, shares, t, variances)
+    return diagnostics
 
 
 def _diagnosed(
-    prepared: Prepared, seen: Pooled, shares: dict[int, Array], t: int, error: Array
+    prepared: Prepared,
+    seen: Pooled,
+    shares: dict[int, Array],
+    t: int,
+    variances: dict[int, Array],
 ) -> TermDiagnostics:
+    """Diagnostics of term t.
+
+    Arguments:
+        prepared: The table and its draws.
+        seen: These draws, pooled.
+        shares: |v[j, t]| of the proposals in use, (*) each.
+        t: The term.
+        variances: Var_{q_j}[t w] / E_t^2 of one draw of each, (*).
+    """
     draws = prepared.draws
     log_h = {j: draws.log_weight(j) + draws.log_factor(t, draws.stretch(j)) for j in shares}
-    largest = np.max([each.max(axis=-1) for each in log_h.values()], axis=0)
+    largest = np.max([log_h_j.max(axis=-1) for log_h_j in log_h.values()], axis=0)
     largest = np.where(np.isfinite(largest), largest, 0.0)[..., None]
-    h = [
-        (share / draws.count(j))[..., None] * np.exp(log_h[j] - largest)
-        for j, share in shares.items()
-    ]
-    n = sum((share > LEAST_COEFFICIENT) * draws.count(j) for j, share in shares.items())
-    total = np.sum([part.sum(axis=-1) for part in h], axis=0)
+    h = [(v / draws.count(j))[..., None] * np.exp(log_h[j] - largest) for j, v in shares.items()]
+    n = sum((v > LEAST_COEFFICIENT) * draws.count(j) for j, v in shares.items())
+    total = np.sum([h_j.sum(axis=-1) for h_j in h], axis=0)
     scale = np.where(total > 0, total, 1.0)
     # The spread within each proposal's draws makes the error, not that between proposals.
-    within = sum(part.var(axis=-1) * part.shape[-1] for part in h) / np.square(scale)
+    within = sum(h_j.var(axis=-1) * h_j.shape[-1] for h_j in h) / np.square(scale)
     with np.errstate(invalid="ignore"):
+        by_all = sum(
+            np.where(v != 0, np.square(v) * variances[j] / draws.count(j), 0.0)
+            for j, v in shares.items()
+        )
         return TermDiagnostics(
             proposal=" and ".join(prepared.names[j] for j in shares),
             ess=np.where(total > 0, n / (1 + n * within), 0.0),
-            pooled_ess=np.asarray(n / (1 + n * np.square(error))),
+            pooled_ess=np.asarray(n / (1 + n * by_all)),
             uncovered_mass=_uncovered_mass(seen, shares, t),
             draws=sum(draws.count(j) for j in shares),
             weights=(h[0] if len(h) == 1 else np.concatenate(h, -1)) / scale[..., None],

@@ -21,10 +21,8 @@ from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
     Errors,
     Uncertainty,
-    of_table,
     silent,
     table_errors,
-    term_errors,
 )
 
 # The level of the interval that is shown.
@@ -151,7 +149,7 @@ class Estimate:
         """What each draw adds to the estimate's error."""
         if isinstance(self.prepared, Regressed):
             return self._control.errors
-        return table_errors(self.prepared, self.combined)
+        return table_errors(self.prepared, self.combined, self._pooled)
 
     @cached_property
     def _silent(self) -> NDArray[np.bool_]:
@@ -160,17 +158,7 @@ class Estimate:
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        if isinstance(self.prepared, Regressed) or self.prepared.components is not None:
-            found = self.errors.uncertainty
-        else:
-            rounding = self.errors.rounding
-            found = of_table(self.prepared, self._pooled, self.combined, rounding)
-            if self.prepared.draws.sets:
-                # All draws weighted as independent ones say what a proposal misses, but no more.
-                unbounded = np.isinf(found.standard_error)
-                found = self.errors.uncertainty
-                error = np.where(unbounded, np.inf, found.standard_error)
-                found = replace(found, standard_error=error)
+        found = self.errors.uncertainty
         # Where one draw is all of an estimate, none is left to say how wrong it is.
         unknown = self._silent | (self.errors.carried_by < LEAST_CARRIED)
         error, share = np.where(unknown, np.nan, found.standard_error), self.requirements.r_eff
@@ -184,11 +172,10 @@ class Estimate:
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
         """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
-        errors = term_errors(self.prepared, self._pooled)
-        found = diagnose(self.prepared, self._pooled, errors)
+        found = diagnose(self.prepared, self._pooled)
         if self._bound is not None:
-            other, seen = self._complement, pooled(self._complement.draws)
-            found["E1_complement"] = diagnose(other, seen, term_errors(other, seen))["E1_plus"]
+            other = self._complement
+            found["E1_complement"] = diagnose(other, pooled(other.draws))["E1_plus"]
         return found
 
     @property

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.estimators.draws import PROPOSALS, Array, Draws
-from amci_core.estimators.mis import Part, Pooled
 from amci_core.estimators.tables import Table, needed
 
 Counts = NDArray[np.int64]
@@ -81,15 +80,6 @@ class Prepared:
             ValueError: the table uses a proposal without draws.
         """
         return combine(self.table, self.draws, self.counts)
-
-    def parts(self, seen: Pooled) -> list[Part]:
-        """What every component in use brings to the terms.
-
-        Arguments:
-            seen: The draws, pooled.
-        """
-        table = self.last_table
-        return [seen.part(j, table[..., j, :]) for j in needed(table)]
 
 
 def combine(table: Table, draws: Draws, counts: Counts) -> Combined:

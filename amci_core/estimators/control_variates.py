@@ -48,7 +48,7 @@ import numpy as np
 from amci_core.estimators.combine import Combined, Prepared, ratio_of
 from amci_core.estimators.draws import COMPLEMENT, Array, Draws, log_sum_exp
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.estimators.uncertainty import Errors, centred, effective_number, rounding
+from amci_core.estimators.uncertainty import Errors, errors_of
 
 # Of the ridge, over the number of draws.
 RIDGE = 0.01
@@ -108,35 +108,26 @@ class Regression:
 
     @cached_property
     def errors(self) -> Errors:
-        """What each draw adds to the estimate's error."""
+        """What each draw adds to the estimate's error: its residual r_t - b_t' Q, over n E2."""
         combined, draws = self.combined, self.draws
         sign_E2, log_E2 = combined.sign[..., 0, 2], combined.log_terms[..., 0, 2]
+        log_mu = combined.log_unit[..., 0]
         Q = np.stack(list(self.ratios.values()), axis=-2)
-        counts = tuple(count for count in draws.counts.values() if count)
-
-        log_mu, mu = combined.log_unit[..., 0], combined.ratio[..., 0]
-        of_E1, of_E2, size = (np.zeros(draws.log_joint.shape) for _ in range(3))
-        weight = effective_number(self.fits[2].y) if 2 in self.fits else np.nan
+        residuals, sizes = np.zeros((2, 3, *draws.log_joint.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             for t, (log_unit, y, r, b) in self.fits.items():
                 # In the unit of the estimate and over its E2.
                 log_scale = log_unit - log_E2 - (log_mu if t < 2 else 0.0)
                 scale = (sign_E2 * np.exp(log_scale) / draws.n)[..., None]
-                residuals = centred(scale * (r - np.vecmat(b, Q)), counts)
-                if t == 2:
-                    of_E2 = residuals
-                else:
-                    of_E1 += residuals if t == 0 else -residuals
-                size += np.abs(scale * y * (mu[..., None] if t == 2 else 1.0))
-        return Errors(
-            log_unit=log_mu,
-            value=mu,
-            of_E1=of_E1,
-            of_E2=of_E2,
-            counts=counts,
-            rounding=rounding(draws, size),
-            carried_by=np.fmin(effective_number(size), weight),
-            sets=draws.strata,
+                residuals[t], sizes[t] = scale * (r - np.vecmat(b, Q)), np.abs(scale * y)
+        return errors_of(
+            draws,
+            log_mu,
+            combined.ratio[..., 0],
+            residuals[0] - residuals[1],
+            residuals[2],
+            sizes[0] + sizes[1],
+            sizes[2],
         )
 
 

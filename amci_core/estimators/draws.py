@@ -91,6 +91,11 @@ class Draws:
         return self.log_joint.shape[:-1]
 
     @property
+    def terms(self) -> tuple[int, ...]:
+        """The numbers of the terms that are not zero: E1_minus is if f >= 0."""
+        return (0, 1, 2) if self.signed else (0, 2)
+
+    @property
     def present(self) -> tuple[int, ...]:
         """The numbers of the proposals of a table that have points."""
         return tuple(j for j, n in self.counts.items() if n and j < len(PROPOSALS))

@@ -2,12 +2,16 @@ r"""Multiple importance sampling: what all draws say of every component, with on
 
 The points of all components are weighted as draws of their mixture, the balance heuristic:
 
-    q_m = sum_j (n_j / n) q_j,   E_t = mean[t p / q_m],   E_{q_j}[g] = sum r_i g(x_i) / sum r_i,
+    q_m = sum_j (n_j / n) q_j,   E_t = mean[t p / q_m],   E_{q_j}[g] = sum_i omega_i g(x_i),
 
-with r = q_j / q_m and the factors t = (f_plus, f_minus, 1) of the terms. A component's own draws
-cannot show what it misses: where no q2 draw reaches the tail, their sample variance of f w is
-zero. Draws of the others, reweighted to q2, show it. All of it is exact, like the estimator
-itself, where proposals are optimal.
+with omega = r / sum r, r = q_j / q_m, and the factors t = (f_plus, f_minus, 1) of the terms. A
+component's own draws cannot show what it misses: where no q2 draw reaches the tail, their sample
+variance of f w is zero. Draws of the others, reweighted to q2, show it. All of it is exact, like
+the estimator itself, where proposals are optimal.
+
+The covariance of t w and s w for one draw of q_j, without bias, is
+
+    sum_i omega_i (t w - E_{q_j}[t w]) (s w - E_{q_j}[s w]) / (1 - sum_i omega_i^2).
 
 Terms can differ by hundreds of nats, and so can problems. Every t w is therefore divided by its
 own E_t, in logs: covariances are relative, and a mu of 1e-300 has the same ones as one of 0.1.
@@ -19,13 +23,11 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Moments", "Part", "Pooled", "moments", "outliers", "pooled"]
+__all__ = ["Moments", "Pooled", "moments", "outliers", "pooled", "spread"]
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ from amci_core.estimators.draws import COMPONENTS, Array, Draws, log_sum_exp
 OUTLIER = 0.5
 # Where (t p)^2 / (q_j q_m) over E_t^2 is below this, in nats, it adds nothing to a second moment.
 NEGLIGIBLE = -600.0
-# One effective draw says nothing about a variance.
+# One effective draw says nothing about a variance: the least 1 - sum omega^2.
 LEAST_SPREAD = 1e-9
 
 
@@ -59,40 +61,6 @@ class Moments:
 
     def __getitem__(self, case: int) -> Moments:
         return Moments(self.log_mean[case], self.covariance[case], self.counts)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Draws reweighted to one component, of which it gave n_j.
-
-    Arguments:
-        share: q_j / q_m, summing to one over the points, (*, n).
-        n: n_j.
-        terms: t w_j / E_t at every point less its mean, times a coefficient, for terms by their
-            number, (*, n).
-        missed: Whether the component misses a part of these terms, (*).
-    """
-
-    share: Array
-    n: float
-    terms: Mapping[int, Array]
-    missed: Mapping[int, NDArray[np.bool_]]
-
-    @cached_property
-    def spread(self) -> Array:
-        """What divides a mean square, so that it has no bias, (*); NaN for an ESS of one."""
-        spread = 1 - np.vecdot(self.share, self.share)
-        return np.where(spread > LEAST_SPREAD, spread, np.nan)
-
-    def covariance(self) -> Array:
-        """Covariance of the terms of one draw, (*, 3, 3); infinite where a part is missed."""
-        found = np.zeros((*self.share.shape[:-1], 3, 3))
-        for t, s in combinations_with_replacement(self.terms, 2):
-            both = np.vecdot(self.share * self.terms[t], self.terms[s]) / self.spread
-            found[..., t, s] = found[..., s, t] = both
-        for t, missed in self.missed.items():
-            found[..., t, t] = np.where(missed, np.inf, found[..., t, t])
-        return found
 
 
 @dataclass(frozen=True)
@@ -120,10 +88,10 @@ class Pooled:
         """log E_t from all draws, in nats, (*, 3); that of E2 where it is known."""
         left_out = 0.0 if self.kept is None else np.where(self.kept, 0.0, -np.inf)
         log_n = math.log(self.draws.n) + self.log_mixture
-        found = [log_sum_exp(log_t - log_n + left_out) for log_t in self.log_terms]
+        log_mean = [log_sum_exp(log_t - log_n + left_out) for log_t in self.log_terms]
         if self.draws.log_E2 is not None:
-            found[2] = np.broadcast_to(self.draws.log_E2, self.draws.batch)
-        return np.stack(found, -1)
+            log_mean[2] = np.broadcast_to(self.draws.log_E2, self.draws.batch)
+        return np.stack(log_mean, -1)
 
     @cached_property
     def ratios(self) -> dict[int, Array]:
@@ -131,40 +99,56 @@ class Pooled:
         log_q = self.draws.log_q
         return {j: np.exp(log_q[j] - self.log_mixture) for j in self.draws.present}
 
-    def values(self, t: int, j: int, part: slice = slice(None)) -> Array:
-        """t w_j over E_t at points, (*, n); zero where q_j is."""
-        unit = self.log_mean[..., t, None]
-        log_t = self.log_terms[t][..., part] - np.where(unit > -np.inf, unit, 0.0)
+    def values(self, t: int, j: int) -> Array:
+        """t w_j over E_t at every point, (*, n); zero where q_j is."""
+        log_E = self.log_mean[..., t]
+        return self.over(np.where(log_E > -np.inf, log_E, 0.0), t, j)
+
+    def over(self, log_unit: Array, t: int, j: int) -> Array:
+        """t w_j over a unit (*) at every point, (*, n); zero where q_j is."""
         # Weights of a proposal that all but misses the mass overflow; its covariance is then NaN.
         with np.errstate(over="ignore", invalid="ignore"):
-            w = np.exp(log_t - self.draws.log_q[j][..., part])
-        return np.where(self.ratios[j][..., part] > 0, w, 0.0)
+            w = np.exp(self.log_terms[t] - log_unit[..., None] - self.draws.log_q[j])
+        return np.where(self.ratios[j] > 0, w, 0.0)
 
-    def part(self, j: int, coefficients: Array) -> Part:
-        """The draws reweighted to proposal j.
-
-        Arguments:
-            j: Its number.
-            coefficients: What the terms t w_j / E_t are multiplied with, (*, 3); zero for a term
-                that is left out.
-        """
+    def weights(self, j: int) -> Array:
+        """omega, which makes all draws weighted draws of proposal j; sums to one, (*, n)."""
         ratio = self.ratios[j] if self.kept is None else self.ratios[j] * self.kept
-        lost = self.ratios[j] == 0
-        some = lost.any()
-        terms, missed = {}, {}
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            share = ratio / ratio.sum(axis=-1, keepdims=True)
-            for t in np.flatnonzero((coefficients != 0).reshape(-1, 3).any(axis=0)).tolist():
-                v = coefficients[..., t]
-                term = v[..., None] * self.values(t, j)
-                # With the mean taken off, no digits are lost where weights are nearly constant.
-                terms[t] = term - (share * term).sum(axis=-1, keepdims=True)
-                if some:
-                    # A point whose p is as small does not count.
-                    log_second = 2 * (self.log_terms[t] - self.log_mean[..., t, None])
-                    log_second = log_second - self.draws.log_q[j] - self.log_mixture
-                    missed[t] = (lost & (log_second > NEGLIGIBLE)).any(axis=-1) & (v != 0)
-        return Part(share, float(self.draws.count(j)), terms, missed)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(ratio / ratio.sum(axis=-1, keepdims=True))
+
+    def misses(self, t: int, j: int) -> NDArray[np.bool_]:
+        """Whether proposal j is zero on a part of term t, (*)."""
+        zero = self.ratios[j] == 0
+        if not zero.any():
+            return np.zeros(self.draws.batch, dtype=bool)
+        with np.errstate(invalid="ignore"):
+            # A point whose p is as small does not count.
+            log_second = 2 * (self.log_terms[t] - self.log_mean[..., t, None])
+            log_second = log_second - self.draws.log_q[j] - self.log_mixture
+            return np.asarray((zero & (log_second > NEGLIGIBLE)).any(axis=-1))
+
+    def covariance(self, j: int) -> Array:
+        """Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, in units of E_t, (*, 3, 3).
+
+        The variance of a term whose mass q_j misses is infinite.
+        """
+        omega = self.weights(j)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.stack([self.values(t, j) for t in range(3)], axis=-2)
+            # With the mean taken off, no digits are lost where weights are nearly constant.
+            values -= (omega[..., None, :] * values).sum(axis=-1, keepdims=True)
+            products = (omega[..., None, :] * values) @ values.swapaxes(-1, -2)
+            covariance = products / spread(omega)[..., None, None]
+        for t in range(3):
+            covariance[..., t, t] = np.where(self.misses(t, j), np.inf, covariance[..., t, t])
+        return np.asarray(covariance)
+
+
+def spread(omega: Array) -> Array:
+    """1 - sum omega^2, which takes the bias from weighted mean squares, (*); NaN for one draw."""
+    others = 1 - np.vecdot(omega, omega)
+    return np.where(others > LEAST_SPREAD, others, np.nan)
 
 
 def pooled(draws: Draws) -> Pooled:
@@ -202,22 +186,20 @@ def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
     seen = draws if isinstance(draws, Pooled) else pooled(draws)
     if robust and (left_out := outliers(seen)).any():
         seen = replace(seen, kept=~left_out)
-    every = np.array([1.0, float(seen.draws.signed), 1.0])
     covariance = np.full((*seen.draws.batch, 3, 3, 3), np.nan)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for j in seen.draws.present:
-            covariance[..., j, :, :] = seen.part(j, every).covariance()
+    for j in seen.draws.present:
+        covariance[..., j, :, :] = seen.covariance(j)
     counts = np.array([seen.draws.count(j) for j in range(3)], dtype=np.float64)
     return Moments(seen.log_mean, covariance, counts)
 
 
 def outliers(seen: Pooled) -> NDArray[np.bool_]:
     """Draws that make up more than half of a second moment of f_plus w or f_minus w, (*, n)."""
-    found = np.zeros(seen.draws.log_joint.shape, dtype=bool)
-    for t in (0, 1) if seen.draws.signed else (0,):
+    heavy = np.zeros(seen.draws.log_joint.shape, dtype=bool)
+    for t in seen.draws.terms[:-1]:
         for j in seen.draws.present:
             with np.errstate(over="ignore", invalid="ignore"):
                 h = np.nan_to_num(seen.ratios[j] * np.square(seen.values(t, j)))
                 total = h.sum(axis=-1, keepdims=True)
-                found |= (total > 0) & (h > OUTLIER * total)
-    return found
+                heavy |= (total > 0) & (h > OUTLIER * total)
+    return heavy

@@ -1,16 +1,24 @@
 r"""The error of an estimate: standard error, bias and intervals, from the moments of its draws.
 
-Let a draw x of component j bring z_j(x) / n_j to the error of mu, with
+A draw x_i of component j adds z_i to the error of mu. For a table v it is z_j(x_i) / n_j less its
+mean over the component's draws, with
 
-    z_j = w_j (v[j] . (f_plus, -f_minus, -mu)) / E2
+    z_j = w_j (v[j, E1_plus] f_plus - v[j, E1_minus] f_minus - v[j, E2] mu) / E2;
 
-for a table v. The variance is V = sum_j Var_j[z_j] / n_j, each Var_j from the draws of all
-components (see `amci_core.estimators.mis`), all of it in a unit of about |mu|: squares of a mu
-below 1e-154 are zero in units of f. An interval is Student's t on the standard error, with as many
-degrees of freedom as the effective number of squared errors, (sum e)^2 / sum e^2 with e what each
-draw adds to V.
+for the regression see `amci_core.estimators.control_variates`. By these draws alone
 
-Sobol points come in scrambled sets, R_j of each component. Sums S of z_j / n_j over the sets are
+    V = sum_j n_j / (n_j - 1) sum_i z_i^2,
+
+and by the draws of all components, reweighted to each (`amci_core.estimators.mis`), which show
+what the draws of a table's proposals have not met,
+
+    V = sum_j Var_j[z_j] / n_j,    Var_j[z_j] = sum_i omega_i (z_j - mean)^2 / (1 - sum omega^2).
+
+All of it is in a unit of about |mu|: squares of a mu below 1e-154 are zero in units of f. An
+interval is Student's t on the standard error, with as many degrees of freedom as the effective
+number of squared errors, N = (sum e)^2 / sum e^2 with e what each draw adds to V.
+
+Sobol points come in scrambled sets, R_j of each component. Sums S of z over the sets are
 independent, and the draws of a set are not:
 
     V = sum_j V_j,   V_j = R_j / (R_j - 1) sum_r (S_jr - mean_r S_jr)^2,
@@ -26,17 +34,15 @@ __all__ = [
     "bessel",
     "centred",
     "effective_number",
-    "of_table",
+    "errors_of",
     "relative_variance",
-    "rounding",
     "silent",
     "snis_bound",
     "split_draws",
     "table_errors",
-    "term_errors",
 ]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,7 +52,7 @@ from scipy.stats import t as student
 from amci_core._arguments import check_number
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.draws import Array, Draws
-from amci_core.estimators.mis import Moments, Part, Pooled
+from amci_core.estimators.mis import Moments, Pooled, spread
 from amci_core.estimators.tables import Table, needed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
@@ -61,7 +67,6 @@ LEAST_AGREED = 28.0
 HARDLY_EVER = 0.05
 # No proposal gets less than this share of the draws: a moment can be too small.
 LEAST_SHARE = 0.01
-TO_RATIO = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,12 @@ class Errors:
             over the draws of each component.
         of_E2: What a draw adds to the relative error of E2, (*, n), also zero on average.
         counts: Numbers of draws of every component, in the order of the draws.
+        sets: Number of scrambled sets of Sobol points of every component, or of its draws if they
+            are independent, in the same order.
         rounding: Rounding error of the estimate in that unit, (*).
         carried_by: Effective number of the draws that carry the estimate, (*): of what each adds
             to its terms in absolute value, or to E2 if that is less; NaN if no draw does.
-        sets: Number of scrambled sets of Sobol points of every component, or of its draws if they
-            are independent, in the same order.
+        by_all: The uncertainty by the draws of all components, for a table.
     """
 
     log_unit: Array
@@ -87,9 +93,10 @@ class Errors:
     of_E1: Array
     of_E2: Array
     counts: tuple[int, ...]
+    sets: tuple[int, ...]
     rounding: Array
     carried_by: Array
-    sets: tuple[int, ...]
+    by_all: Uncertainty | None = None
 
     @property
     def of_mu(self) -> Array:
@@ -153,7 +160,9 @@ class Errors:
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """By these draws alone."""
+        """By the draws of all components for a table, else by these draws alone."""
+        if self.by_all is not None:
+            return self.by_all
         error = np.maximum(np.sqrt(self.variance), self.rounding)
         return Uncertainty(self.log_unit, self.value, error, self.covariance, self.freedom)
 
@@ -166,12 +175,147 @@ class Errors:
         return np.asarray(squares.max(axis=-1) / np.where(none, np.inf, total))
 
 
-def rounding(draws: Draws, size: Array) -> Array:
-    """Rounding error of a sum, (*), of draws that add at most size (*, n): of log f and log p."""
+def errors_of(
+    draws: Draws,
+    log_unit: Array,
+    value: Array,
+    of_E1: Array,
+    of_E2: Array,
+    size_E1: Array,
+    size_E2: Array,
+) -> Errors:
+    """The errors of an estimate from what each draw adds to its terms over E2.
+
+    Arguments:
+        draws: The draws, by the components within which they are centred.
+        log_unit: Logarithm of the unit of f in nats, (*).
+        value: The estimate in that unit, (*).
+        of_E1: What each adds to (E1_plus - E1_minus) / E2, (*, n).
+        of_E2: What each adds to E2 / E2, (*, n).
+        size_E1: Of what each adds to E1_plus and E1_minus, the absolute values, (*, n).
+        size_E2: Likewise of E2.
+    """
+    counts = tuple(n for n in draws.counts.values() if n)
+    size = size_E1 + np.abs(value[..., None]) * size_E2
     with np.errstate(divide="ignore"):
         logs = np.abs([np.log(np.abs(draws.f)), draws.log_joint])
-    nats = np.where(np.isfinite(logs), logs, 0.0).sum(axis=0)
-    return np.asarray(np.finfo(float).eps * np.vecdot(size, 8 + nats))
+    # Of log f and log p, each known to its rounding error, and of some operations.
+    nats = 8 + np.where(np.isfinite(logs), logs, 0.0).sum(axis=0)
+    return Errors(
+        log_unit=log_unit,
+        value=value,
+        of_E1=centred(of_E1, counts),
+        of_E2=centred(of_E2, counts),
+        counts=counts,
+        sets=draws.strata,
+        rounding=np.asarray(np.finfo(float).eps * np.vecdot(size, nats)),
+        carried_by=np.fmin(effective_number(size), effective_number(size_E2)),
+    )
+
+
+def table_errors(prepared: Prepared, combined: Combined, seen: Pooled) -> Errors:
+    """The errors of a table's estimate.
+
+    Arguments:
+        prepared: The table and its draws.
+        combined: Its estimates; the last one is that of all draws.
+        seen: The draws, pooled.
+    """
+    draws, table = prepared.draws, prepared.last_table
+    sign_E2, log_E2 = combined.sign[..., -1, 2, None], combined.log_terms[..., -1, 2]
+    log_unit = np.logaddexp(seen.log_mean[..., 0], seen.log_mean[..., 1]) - log_E2
+    log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
+    units = log_unit + log_E2, log_unit + log_E2, log_E2
+    of_E1, of_E2, size_E1, size_E2, squares = np.zeros((5, *draws.log_joint.shape))
+    covariance, missed = np.zeros((*draws.batch, 2, 2)), np.zeros(draws.batch, dtype=bool)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        value = combined.ratio[..., -1] * np.exp(combined.log_unit[..., -1] - log_unit)
+        for j in needed(table):
+            n, own, v = draws.count(j), draws.stretch(j), table[..., j, :] * sign_E2
+            # What a draw of q_j brings to each term, over E2: the summands of z_j.
+            plus, minus, one = (
+                v[..., t, None] * seen.over(units[t], t, j) if v[..., t].any() else 0 * squares
+                for t in range(3)
+            )
+            of_E1[..., own] = (plus - minus)[..., own] / n
+            of_E2[..., own] = one[..., own] / n
+            size_E1[..., own] = (np.abs(plus) + np.abs(minus))[..., own] / n
+            size_E2[..., own] = np.abs(one)[..., own] / n
+            omega = seen.weights(j)
+            centred_1, centred_2 = (
+                h - (omega * h).sum(axis=-1, keepdims=True) for h in (plus - minus, one)
+            )
+            n_1 = n * spread(omega)
+            squares += _squares(centred_1 - value[..., None] * centred_2, omega, n, n_1)
+            both = np.stack([centred_1, centred_2], axis=-2)
+            products = (omega[..., None, :] * both) @ both.swapaxes(-1, -2)
+            covariance += products / n_1[..., None, None]
+            for t in range(3):
+                # E2 does not enter the error of mu = 0.
+                missed |= seen.misses(t, j) & (v[..., t] != 0) & ((value != 0) | (t != 2))
+    strata = prepared.components or draws
+    errors = errors_of(strata, log_unit, value, of_E1, of_E2, size_E1, size_E2)
+    if prepared.components is not None:
+        return errors
+    if draws.sets:
+        # All draws weighted as independent ones say what a proposal misses, but no more.
+        by_all = errors.uncertainty
+    else:
+        error = np.maximum(np.sqrt(squares.sum(axis=-1)), errors.rounding)
+        by_all = Uncertainty(log_unit, value, error, covariance, effective_number(squares))
+    error = np.where(missed, np.inf, by_all.standard_error)
+    covariance = np.where(missed[..., None, None], np.nan, by_all.covariance)
+    return replace(errors, by_all=replace(by_all, standard_error=error, covariance=covariance))
+
+
+def _squares(z: Array, omega: Array, n: int, n_1: Array) -> Array:
+    """What each of all draws adds to the variance Var_j[z] / n_j of component j, (*, n).
+
+    Its largest z have such a small probability that n_j draws hardly ever meet them. What they
+    bring is then missed, and so a bias; as a variance, one draw in a thousand runs would rule it.
+
+    Arguments:
+        z: What a draw of the component adds to the error of mu, times n_j, centred, (*, n).
+        omega: The weights of all draws as draws of it, (*, n).
+        n: n_j.
+        n_1: n_j (1 - sum omega^2), (*).
+    """
+    order = np.argsort(-np.abs(z), axis=-1)
+    met = n * np.cumsum(np.take_along_axis(omega, order, -1), axis=-1)
+    unmet = np.zeros(z.shape, dtype=bool)
+    np.put_along_axis(unmet, order, met < HARDLY_EVER, -1)
+    bias = np.where(unmet, omega * np.abs(z), 0.0)
+    bias_squared = bias * bias.sum(axis=-1, keepdims=True)
+    return np.where(unmet, bias_squared, omega * np.square(z) / n_1[..., None])
+
+
+def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
+    """Whether f is the same at all draws with weight that estimate E1, (*).
+
+    They say nothing of its error. The estimate is that f: zero if no draw met it, or one for a
+    probability if all did. No draw adds to the error, however large a part of the mass they
+    missed. With exact proposals no draw adds to the error of AMCI either, but its value is mu, and
+    not the f of the draws.
+    """
+    draws, table = prepared.draws, prepared.last_table
+    log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
+    of_own = np.ones(draws.batch, dtype=bool)
+    for j in needed(table):
+        part, v = draws.stretch(j), table[..., j, :, None]
+        f_plus, f_minus = (
+            np.exp(np.minimum(draws.log_factor(t, part) - log_unit[..., None], LARGEST))
+            for t in (0, 1)
+        )
+        mu = np.broadcast_to(value[..., None], f_plus.shape)
+        summands = np.stack([v[..., 0, :] * f_plus, -v[..., 1, :] * f_minus, -v[..., 2, :] * mu])
+        zero = np.abs(summands.sum(axis=0)) <= ROUNDING * np.abs(summands).sum(axis=0)
+        log_w = draws.log_weight(j)
+        light = log_w <= log_w.max(axis=-1, keepdims=True) - LIGHT
+        of_own &= (zero | light).all(axis=-1)
+    # The regression takes each term from all draws: where f is the same at all, it is f.
+    mu = combined.value[..., -1, None]
+    same = (np.abs(draws.f - mu) <= ROUNDING * np.abs(mu)) | (draws.log_joint == -np.inf)
+    return np.asarray(of_own | (same.all(axis=-1) & (mu[..., 0] != 0)))
 
 
 def centred(values: Array, counts: tuple[int, ...]) -> Array:
@@ -257,142 +401,6 @@ class Uncertainty:
                 lower = np.where(inside, high * odds / (odds + factor), lower).clip(0, high)
                 upper = np.where(inside, high / (1 + 1 / (odds * factor)), upper).clip(0, high)
         return lower, upper
-
-
-def table_errors(prepared: Prepared, combined: Combined) -> Errors:
-    """What every draw adds to the error of a table's estimate.
-
-    Arguments:
-        prepared: The table and its draws.
-        combined: Its estimates; the last one is that of all draws.
-    """
-    draws, table = prepared.draws, prepared.last_table
-    log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
-    sign_E2, log_E2 = combined.sign[..., -1, 2, None], combined.log_terms[..., -1, 2, None]
-    of_E1, of_E2, size = (np.zeros(draws.log_joint.shape) for _ in range(3))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for j in needed(table):
-            part, v = draws.stretch(j), table[..., j, :, None] / draws.count(j)
-            w = draws.log_weight(j) - log_E2
-            for t, sign in ((0, 1.0), (1, -1.0)):
-                log_t = draws.log_factor(t, part) + w - log_unit[..., None]
-                of_term = v[..., t, :] * sign_E2 * np.exp(log_t)
-                of_E1[..., part] += sign * of_term
-                size[..., part] += np.abs(of_term)
-            if table[..., j, 2].any():
-                of_E2[..., part] = v[..., 2, :] * sign_E2 * np.exp(w)
-        weight = np.abs(of_E2)
-        size += np.abs(value[..., None]) * weight
-    strata = prepared.components or draws
-    counts = tuple(n for n in strata.counts.values() if n)
-    of_E1, of_E2 = centred(of_E1, counts), centred(of_E2, counts)
-    return Errors(
-        log_unit=log_unit,
-        value=value,
-        of_E1=of_E1,
-        of_E2=of_E2,
-        counts=counts,
-        rounding=rounding(draws, size),
-        carried_by=np.fmin(effective_number(size), effective_number(weight)),
-        sets=strata.strata,
-    )
-
-
-def of_table(prepared: Prepared, seen: Pooled, combined: Combined, rounding: Array) -> Uncertainty:
-    """The uncertainty of a table's estimate, by the draws of all components.
-
-    Arguments:
-        prepared: The table and its draws.
-        seen: These draws, pooled.
-        combined: Its estimates; the last one is that of all draws.
-        rounding: Rounding error of the last one, (*), in the unit of its ratio.
-    """
-    parts = prepared.parts(seen)
-    sign_E2, log_E2 = combined.sign[..., -1, 2], combined.log_terms[..., -1, 2]
-    log_unit = np.logaddexp(seen.log_mean[..., 0], seen.log_mean[..., 1]) - log_E2
-    log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
-    covariance = np.zeros((*log_unit.shape, 3, 3))
-    squares = np.zeros((*log_unit.shape, parts[0].share.shape[-1]))
-    infinite = np.zeros(log_unit.shape, dtype=bool)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        scale = np.exp(combined.log_unit[..., -1] - log_unit)
-        value = combined.ratio[..., -1] * scale
-        # The terms as all draws see them, over the estimate's E2 and in the unit of mu.
-        sizes = seen.log_mean - log_E2[..., None]
-        sizes[..., :2] -= log_unit[..., None]
-        sizes = sign_E2[..., None] * np.exp(sizes)
-        per_term = sizes * np.stack([np.ones_like(value), -np.ones_like(value), -value], -1)
-        for part in parts:
-            terms = [per_term[..., t, None] * term for t, term in part.terms.items()]
-            z = np.asarray(sum(terms[1:], start=terms[0]))
-            squares += _squares(part, z)
-            covariance += part.covariance() / part.n
-            for t, missed in part.missed.items():
-                # E2 does not enter the error of mu = 0.
-                infinite |= missed & ((value != 0) | (t != 2))
-        error = np.maximum(np.sqrt(squares.sum(axis=-1)), rounding * scale)
-        error = np.where(infinite, np.inf, error)
-        of_ratio = sizes[..., :, None] * covariance * sizes[..., None, :]
-        of_ratio = TO_RATIO @ of_ratio @ TO_RATIO.T
-    return Uncertainty(
-        log_unit=log_unit,
-        value=value,
-        standard_error=error,
-        covariance=np.asarray(of_ratio),
-        effective=effective_number(squares),
-    )
-
-
-def _squares(part: Part, z: Array) -> Array:
-    """What each draw adds to the variance of an estimate by a component's n_j draws, (*, n).
-
-    Its largest z have such a small probability that n_j draws hardly ever meet them. What they
-    bring is then missed, and so a bias; as a variance, one draw in a thousand runs would rule it.
-    """
-    found = part.share * np.square(z) / (part.n * part.spread)[..., None]
-    order = np.argsort(-np.abs(z), axis=-1)
-    met = part.n * np.cumsum(np.take_along_axis(part.share, order, -1), axis=-1)
-    unmet = np.zeros(z.shape, dtype=bool)
-    np.put_along_axis(unmet, order, met < HARDLY_EVER, -1)
-    missed = np.where(unmet, part.share * np.abs(z), 0.0)
-    return np.where(unmet, missed * missed.sum(axis=-1, keepdims=True), found)
-
-
-def term_errors(prepared: Prepared, seen: Pooled) -> Array:
-    """Standard deviation of each term's estimate over the term, by all components, (*, 3)."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        parts = prepared.parts(seen)
-        variances = [np.diagonal(p.covariance() / p.n, axis1=-2, axis2=-1) for p in parts]
-        return np.asarray(np.sqrt(np.sum(variances, axis=0)))
-
-
-def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
-    """Whether f is the same at all draws with weight that estimate E1, (*).
-
-    They say nothing of its error. The estimate is that f: zero if no draw met it, or one for a
-    probability if all did. No draw adds to the error, however large a part of the mass they
-    missed. With exact proposals no draw adds to the error of AMCI either, but its value is mu, and
-    not the f of the draws.
-    """
-    draws, table = prepared.draws, prepared.last_table
-    log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
-    found = np.ones(draws.batch, dtype=bool)
-    for j in needed(table):
-        part, v = draws.stretch(j), table[..., j, :, None]
-        f_plus, f_minus = (
-            np.exp(np.minimum(draws.log_factor(t, part) - log_unit[..., None], LARGEST))
-            for t in (0, 1)
-        )
-        parts = (v[..., 0, :] * f_plus, -v[..., 1, :] * f_minus, -v[..., 2, :] * value[..., None])
-        size = abs(parts[0]) + abs(parts[1]) + abs(parts[2])
-        zero = np.abs(parts[0] + parts[1] + parts[2]) <= ROUNDING * size
-        log_w = draws.log_weight(j)
-        heavy = log_w > log_w.max(axis=-1, keepdims=True) - LIGHT
-        found &= (zero | ~heavy).all(axis=-1)
-    # The regression takes each term from all draws: where f is the same at all, it is f.
-    mu = combined.value[..., -1, None]
-    same = (np.abs(draws.f - mu) <= ROUNDING * np.abs(mu)) | (draws.log_joint == -np.inf)
-    return np.asarray(found | (same.all(axis=-1) & (mu[..., 0] != 0)))
 
 
 def relative_variance(table: Table, moments: Moments) -> Array:
