@@ -46,19 +46,21 @@ def _amci(
 
 def problems(form: terminal.FormatOption = terminal.Format.table) -> None:
     """List the problems, with the ranges of y and theta."""
-    found = [amci.problem(name) for name in amci.problems()]
+    listed = [amci.problem(name) for name in amci.problems()]
     if form is terminal.Format.json:
         terminal.print_json(
             {
                 p.name: {
-                    **{"title": p.title, "description": p.description},
-                    **{"y": _variable(p.y), "theta": _variable(p.theta)},
+                    "title": p.title,
+                    "description": p.description,
+                    "y": _variable(p.y),
+                    "theta": _variable(p.theta),
                 }
-                for p in found
+                for p in listed
             }
         )
     else:
-        rows = [(p.name, p.title, _range(p.y), _range(p.theta)) for p in found]
+        rows = [(p.name, p.title, _range(p.y), _range(p.theta)) for p in listed]
         terminal.print_table("Problems", ("name", "title", "y", "theta"), rows)
 
 
@@ -73,8 +75,8 @@ def _range(variable: Variable | None) -> str:
     if variable is None:
         return "-"
     low, high = map(terminal.number, variable.ends[:, 0].tolist())
-    dimensions = f" in {variable.dim} dimensions" if variable.dim > 1 else ""
-    return f"[{low}, {high}] {variable.unit}".rstrip() + dimensions
+    power = f"^{variable.dim}" if variable.dim > 1 else ""
+    return f"[{low}, {high}]{power} {variable.unit}".rstrip()
 
 
 for _command in (problems, estimate, diagnose, evaluate, train, new, check):

@@ -36,13 +36,7 @@ def evaluate(
             "one proposal."
         ),
     ] = None,
-    points: Annotated[
-        str | None,
-        typer.Option(
-            help="independent (the default), or sobol: scrambled Sobol points for amci-cv, amci "
-            "and other tables; the rest draw independent ones."
-        ),
-    ] = None,
+    points: terminal.PointsOption = None,
     truth: Annotated[
         Path | None,
         typer.Option(

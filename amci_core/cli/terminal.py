@@ -9,6 +9,7 @@ __all__ = [
     "Format",
     "FormatOption",
     "OptionalVariant",
+    "PointsOption",
     "ProblemName",
     "SeedOption",
     "WorkersOption",
@@ -17,6 +18,7 @@ __all__ = [
     "number",
     "print_json",
     "print_table",
+    "print_terms",
     "progress",
     "split",
 ]
@@ -62,6 +64,13 @@ OptionalVariant = Annotated[
 FolderOption = Annotated[
     Path | None, typer.Option(help="A folder with proposals, instead of those shipped.")
 ]
+PointsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="independent (the default), or sobol: scrambled Sobol points for amci-cv, amci and "
+        "other tables; the rest draw independent ones."
+    ),
+]
 SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed, same numbers.")]
 DeviceOption = Annotated[
     str, typer.Option(help="auto (a GPU where there is one), cpu, cuda, or another of PyTorch.")
@@ -95,11 +104,9 @@ def load(
     """
     import torch
 
-    from amci_core.models.loading import is_file_name
-
     torch.set_num_threads(1)
     chosen = load_one(problem)
-    if folder is None and variant is None and is_file_name(problem):
+    if folder is None and variant is None and chosen.name not in amci.problems():
         raise ValueError(
             f"--folder: expected the folder with the proposals for {problem}, which "
             f"`amci train {problem} --out FOLDER` writes. Or pass --variant defensive"
@@ -168,3 +175,22 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     console = Console(markup=False, highlight=False)
     console.print(title, soft_wrap=True)
     console.print(table)
+
+
+def print_terms(estimator: str, terms: Mapping[str, Any]) -> None:
+    """Prints the diagnostics of an estimate's terms, as `Estimate.as_dict()` has them."""
+    print_table(
+        f"Terms of {estimator}",
+        ("term", "value", "ESS", "largest weight", "k-hat", "at most"),
+        [
+            (
+                name,
+                number(term["value"]),
+                f"{term['smallest_ess']:,.0f} of {term['draws']:,}",
+                number(term["largest_weight"], 3),
+                *(number(term[figure], 2) for figure in ("pareto_k", "pareto_threshold")),
+            )
+            for name, term in terms.items()
+            if "draws" in term
+        ],
+    )

@@ -180,7 +180,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         (f"{ESTIMATE} --y one --theta 1", "--y: expected .* got 'one'"),
         (
             f"{ESTIMATE} --y 1 --theta 1 --draws 9 --relative-error 0.1",
-            "--relative-error: leave out --draws",
+            "--draws: leave it out with --relative-error",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --max-draws 99", "--max-draws: needs --relative-error"),
         (f"{ESTIMATE} --y 1 --theta 1 --escalate", "--escalate: needs --relative-error"),
@@ -189,7 +189,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
             "--max-draws: expected a whole number from 1000",
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 1e3", "--draws: expected a whole number, got '1e3'"),
-        (f"{ESTIMATE} --y 1 --theta 1 --alpha x", "--alpha: expected a valid number, got 'x'"),
+        (f"{ESTIMATE} --y 1 --theta 1 --shift x", "--shift: expected a valid number, got 'x'"),
         ("train tail-1d --out x --threads 0", "--threads: expected greater .* 1, got '0'"),
         (f"{ESTIMATE} --y 1e400 --theta 1", "--y: expected .* got inf"),
         (
@@ -218,7 +218,7 @@ def test_an_interrupt_ends_without_a_traceback(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amci_core.evaluation.evaluate", interrupt)
+    monkeypatch.setattr("amci_core.evaluate", interrupt)
     assert run(f"{EVALUATE} --cases 2") == (130, "", "amci: interrupted\n")
 
 
@@ -237,7 +237,7 @@ def test_estimate_ends_with_a_verdict(run):
     assert found["verdict"]["level"] == "reliable"
     assert found["terms"]["E1_plus"]["proposal"] == "q1_plus"
     out = succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --draws 256 --estimator snis-q2"))
-    assert "Verdict: do not trust: all draws together disagree, by " in out
+    assert "\ndo not trust: all draws together disagree, by " in out
     assert "k-hat" in out
 
 
