@@ -24,6 +24,9 @@ from amci_core.flows.supports import CoordinateBijector
 from amci_core.models.base import Problem
 from amci_core.models.gaussian import standard_normal_log_prob
 
+# Points, or values of a coordinate, to others and log|d others / d points|; None for zero.
+Map = Callable[..., tuple[Tensor, Any]]
+
 
 class Layer(nn.Module):
     """A layer of a flow, whose parameters are columns of what a conditioner predicts.
@@ -145,8 +148,8 @@ class StandardNormal(TransformedDensity):
         )
 
     def from_uniform(self, u: Tensor) -> Tensor:
-        found: Tensor = torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
-        return found
+        z: Tensor = torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
+        return z
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         z = z.reshape(*self.batch_shape, -1, self.dim)
@@ -331,27 +334,28 @@ class MaskedAffine(Layer):
 
     def forward(self, z: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
         z = self._ordered(z)
-        first, last = self.network.initial_layer, self.network.final_layer
-        (block,) = self.network.blocks
-        # With the hidden units in the order of the coordinates that they wait for, each is
-        # computed once, as soon as these are known.
+        first, (block,), last = (
+            self.network.initial_layer,
+            self.network.blocks,
+            self.network.final_layer,
+        )
+        # Hidden units in the order of the coordinates that they wait for: each is computed once,
+        # as soon as these are known.
         order = first.degrees.argsort(stable=True)
-        ends = first.degrees.bincount(minlength=self.dim).cumsum(0).tolist()
+        known = first.degrees.bincount(minlength=self.dim).cumsum(0).tolist()
         weights_1, weights_2 = first.weight[order], block.linear.weight[order][:, order]
-        given, bias_2 = (first.bias + prepared[:, None])[..., order], block.linear.bias[order]
-        weights_3 = last.weight[:, order]
+        bias_1, bias_2 = (first.bias + prepared[:, None])[..., order], block.linear.bias[order]
         hidden_1 = hidden_2 = z.new_zeros(*z.shape[:-1], 0)
         x, log_det = z[..., :0], torch.zeros_like(z[..., 0])
-        for i in range(self.dim):
-            new = slice(ends[i - 1] if i else 0, ends[i])
-            added = self.activation(x @ weights_1[new, :i].T + given[..., new])
-            hidden_1 = torch.cat([hidden_1, added], -1)
-            added = self.activation(hidden_1 @ weights_2[new, : new.stop].T + bias_2[new])
-            hidden_2 = torch.cat([hidden_2, added], -1)
+        for i, end in enumerate(known):
+            new = slice(hidden_1.shape[-1], end)
+            units = self.activation(x @ weights_1[new, :i].T + bias_1[..., new])
+            hidden_1 = torch.cat([hidden_1, units], -1)
+            units = self.activation(hidden_1 @ weights_2[new, :end].T + bias_2[new])
+            hidden_2 = torch.cat([hidden_2, units], -1)
             rows = slice(2 * i, 2 * i + 2)
-            shift, log_scale = self._limited(
-                hidden_2 @ weights_3[rows, : new.stop].T + last.bias[rows]
-            )
+            out = hidden_2 @ last.weight[rows][:, order[:end]].T + last.bias[rows]
+            shift, log_scale = self._limited(out)
             x = torch.cat([x, shift + log_scale.exp() * z[..., i : i + 1]], -1)
             log_det = log_det + log_scale.squeeze(-1)
         return self._ordered(x), log_det
@@ -363,23 +367,26 @@ class MaskedAffine(Layer):
         return self._ordered((x - shift) * (-log_scale).exp()), -log_scale.sum(-1)
 
 
-class LineSpline:
+class ScaledSplines:
     """Splines of the interval [-reach, reach], then a scale and a shift.
 
-    Beyond the interval every point stays where it is; at its ends the derivative is one.
+    The splines leave every point beyond the interval where it is; at its ends their derivative is
+    one.
 
     Arguments:
-        parameters: `LineSpline.width(bins)` for each of the cases, (cases, width).
+        parameters: `ScaledSplines.width(bins)` for each of the cases, (cases, width).
         bins: Number of bins of each spline.
         reach: Half the width of the interval.
+        unit: The unit of the values, in that of the shift.
     """
 
     # The logarithm of a scale is limited to +- this, softly.
     SPREAD = 3.0
 
-    def __init__(self, parameters: Tensor, bins: int, reach: float) -> None:
-        self.shift, free, sizes, ends = parameters.split([1, 1, 2 * bins, bins - 1], -1)
-        self.log_scale = self.SPREAD * torch.tanh(free / self.SPREAD)
+    def __init__(self, parameters: Tensor, bins: int, reach: float, unit: float = 1.0) -> None:
+        shift, free, sizes, ends = parameters.split([1, 1, 2 * bins, bins - 1], -1)
+        self._shift = shift / unit
+        self._log_scale = self.SPREAD * torch.tanh(free / self.SPREAD)
         self._knots, self._reach = SharedKnots(Knots(sizes, pad(ends, (1, 1)))), reach
 
     @staticmethod
@@ -388,16 +395,17 @@ class LineSpline:
         return 2 + 2 * bins + bins - 1
 
     def forward(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        """The splines at points t (cases, n), and the logarithms of their derivatives."""
-        return self._within(self._knots.forward, t)
+        """The values at points t (cases, n), and log|d value / d point|."""
+        bent, log_det = self._bent(self._knots.forward, t)
+        return self._shift + self._log_scale.exp() * bent, log_det + self._log_scale
 
     def inverse(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """The points that go to these values, and log|d point / d value|."""
-        return self._within(self._knots.inverse, value)
+        bent = (value - self._shift) * (-self._log_scale).exp()
+        t, log_det = self._bent(self._knots.inverse, bent)
+        return t, log_det - self._log_scale
 
-    def _within(
-        self, spline: Callable[[Tensor], tuple[Tensor, Tensor]], t: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _bent(self, spline: Map, t: Tensor) -> tuple[Tensor, Tensor]:
         inside = t.clamp(-self._reach, self._reach)
         value, log_det = spline(inside / (2 * self._reach) + 0.5)
         value = 2 * self._reach * (value - 0.5) + (t - inside)
@@ -417,33 +425,25 @@ class RadialSpline(Layer):
 
     def __init__(self, dim: int, *, bins: int) -> None:
         super().__init__()
-        self.dim, self.bins, self.width = dim, bins, LineSpline.width(bins)
+        self.dim, self.bins, self.width = dim, bins, ScaledSplines.width(bins)
         # About the mean and the standard deviation of log |z| for standard normal z.
         self.centre, self.scale = math.log(dim) / 2, 1 / math.sqrt(2 * dim)
 
-    def prepare(self, parameters: Tensor) -> LineSpline:
-        return LineSpline(parameters, self.bins, self.REACH)
+    def prepare(self, parameters: Tensor) -> ScaledSplines:
+        return ScaledSplines(parameters, self.bins, self.REACH, self.scale)
 
-    def forward(self, z: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
-        shift, log_scale = prepared.shift, prepared.log_scale
-        log_r = self._log_radius(z)
-        t, log_det = prepared.forward((log_r - self.centre) / self.scale)
-        log_s = self.centre + shift + self.scale * log_scale.exp() * t
-        growth = log_s - log_r
+    def forward(self, z: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
+        return self._moved(z, prepared.forward)
+
+    def inverse(self, x: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
+        return self._moved(x, prepared.inverse)
+
+    def _moved(self, points: Tensor, spline: Map) -> tuple[Tensor, Tensor]:
+        log_r = points.square().sum(-1).clamp(min=torch.finfo(points.dtype).tiny).log() / 2
+        t, log_det = spline((log_r - self.centre) / self.scale)
+        growth = self.centre + self.scale * t - log_r
         # dx = (s / r)^(D - 1) ds / dr, and ds / dr = (s / r) d log s / d log r.
-        return z * growth.exp()[..., None], self.dim * growth + log_scale + log_det
-
-    def inverse(self, x: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
-        shift, log_scale = prepared.shift, prepared.log_scale
-        log_s = self._log_radius(x)
-        value = (log_s - self.centre - shift) / (self.scale * log_scale.exp())
-        t, log_det = prepared.inverse(value)
-        growth = self.centre + self.scale * t - log_s
-        return x * growth.exp()[..., None], self.dim * growth - log_scale + log_det
-
-    @staticmethod
-    def _log_radius(z: Tensor) -> Tensor:
-        return z.square().sum(-1).clamp(min=torch.finfo(z.dtype).tiny).log() / 2
+        return points * growth.exp()[..., None], self.dim * growth + log_det
 
 
 class Marginals(Layer):
@@ -459,28 +459,23 @@ class Marginals(Layer):
 
     def __init__(self, dim: int, *, bins: int) -> None:
         super().__init__()
-        self.dim, self.bins, self.width = dim, bins, dim * LineSpline.width(bins)
+        self.dim, self.bins, self.width = dim, bins, dim * ScaledSplines.width(bins)
 
-    def prepare(self, parameters: Tensor) -> LineSpline:
+    def prepare(self, parameters: Tensor) -> ScaledSplines:
         """The splines, of (cases * D) rows."""
         rows = parameters.reshape(len(parameters) * self.dim, -1)
-        return LineSpline(rows, self.bins, self.REACH)
+        return ScaledSplines(rows, self.bins, self.REACH)
 
-    def forward(self, z: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
-        value, log_det = prepared.forward(self._rows(z))
-        x = prepared.shift + prepared.log_scale.exp() * value
-        return self._points(x, z), self._points(log_det + prepared.log_scale, z).sum(-1)
+    def forward(self, z: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
+        return self._moved(z, prepared.forward)
 
-    def inverse(self, x: Tensor, prepared: LineSpline) -> tuple[Tensor, Tensor]:
-        value = (self._rows(x) - prepared.shift) * (-prepared.log_scale).exp()
-        z, log_det = prepared.inverse(value)
-        return self._points(z, x), self._points(log_det - prepared.log_scale, x).sum(-1)
+    def inverse(self, x: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
+        return self._moved(x, prepared.inverse)
 
-    def _rows(self, x: Tensor) -> Tensor:
-        return x.mT.reshape(-1, x.shape[1])
-
-    def _points(self, rows: Tensor, like: Tensor) -> Tensor:
-        return rows.reshape(len(like), self.dim, -1).mT
+    def _moved(self, points: Tensor, splines: Map) -> tuple[Tensor, Tensor]:
+        rows = splines(points.mT.reshape(-1, points.shape[1]))
+        moved, log_det = (row.reshape(len(points), self.dim, -1).mT for row in rows)
+        return moved, log_det.sum(-1)
 
 
 class Linear(Layer):
@@ -519,20 +514,17 @@ class ToSupport(Layer):
 
     def __init__(self, bijectors: Sequence[CoordinateBijector]) -> None:
         super().__init__()
-        self.bijectors = list(bijectors)
+        self.bijectors: list[Any] = list(bijectors)
 
-    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        columns, log_det = list(z.unbind(-1)), torch.zeros_like(z[..., 0])
-        for i, bijector in enumerate(self.bijectors):
-            transform = bijector.transform  # type: ignore[attr-defined]
-            if transform is not None:
-                free, columns[i] = columns[i], transform(columns[i])
-                log_det = log_det + transform.log_abs_det_jacobian(free, columns[i])
-        return torch.stack(columns, -1), log_det
+    def forward(self, z: Tensor, prepared: Any = None) -> tuple[Tensor, Tensor]:
+        return _by_coordinate([b.constrained for b in self.bijectors], z)
 
-    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        columns, log_det = list(x.unbind(-1)), torch.zeros_like(x[..., 0])
-        for i, bijector in enumerate(self.bijectors):
-            columns[i], added = bijector.unconstrained(columns[i], None)
-            log_det = log_det if added is None else log_det + added
-        return torch.stack(columns, -1), log_det
+    def inverse(self, x: Tensor, prepared: Any = None) -> tuple[Tensor, Tensor]:
+        return _by_coordinate([b.unconstrained for b in self.bijectors], x)
+
+
+def _by_coordinate(maps: Sequence[Map], points: Tensor) -> tuple[Tensor, Tensor]:
+    moved = [f(column) for f, column in zip(maps, points.unbind(-1), strict=True)]
+    columns, log_dets = zip(*moved, strict=True)
+    zero = torch.zeros_like(points[..., 0])
+    return torch.stack(columns, -1), sum((log for log in log_dets if log is not None), zero)

@@ -14,7 +14,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Centres", "DefensiveComponent", "Mixture", "MixtureDensity", "centres"]
+__all__ = ["Centres", "DefensiveComponent", "Mixture", "MixtureDensity"]
 
 import math
 from collections.abc import Mapping, Sequence
@@ -65,17 +65,32 @@ class MixtureDensity(ConditionalDensity):
         """n points, and their log density under the flow and under the defence.
 
         Of uniform points of (0, 1]^D, (cases * n, D), the first coordinate chooses the component,
-        and is then stretched to (0, 1] again for the flow.
+        and is then stretched to (0, 1] again.
         """
+        weight, u = self._weight, None
         if uniform is None:
             x, log_flow = self.flow.draw(n, generator)
-            chosen = torch.rand(log_flow.shape, device=x.device, generator=generator)
-            defended = chosen < self._weight
+            chosen = torch.rand(log_flow.shape, device=x.device, generator=generator) < weight
         else:
-            x, log_flow, defended = self._of_flow(uniform.reshape(*self.batch_shape, n, -1))
-        most = int(defended.sum(-1).max())
-        other = self.defence.draw(most, generator)[0].to(x) if most else None
-        return self._joined(x, log_flow, defended, other)
+            u = uniform.reshape(*self.batch_shape, n, -1)
+            chosen = u[..., 0] <= weight
+            first = ((u[..., 0] - weight) / (1 - weight)).where(~chosen, 1.0)
+            x, log_flow = self.flow.transport(_rows(first, u[..., 1:]))
+        most = int(chosen.sum(-1).max())
+        if most:
+            # In the i-th place that the defence takes stands the i-th of its points.
+            other = self._of_defence(most, chosen, u, generator).to(x)
+            place = (chosen.cumsum(-1) - 1).clamp(min=0)
+            x = torch.where(chosen[..., None], _gathered(other, place), x)
+            log_flow = torch.where(chosen, self.flow.log_prob(other).gather(-1, place), log_flow)
+        return x, log_flow, self.defence.log_prob(x)
+
+    def _of_defence(
+        self, most: int, chosen: Tensor, u: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor:
+        """Points of the defence (*, most, D), for the places (*, n) that it takes."""
+        x: Tensor = self.defence.draw(most, generator)[0]
+        return x
 
     def transport(
         self, u: Tensor, generator: torch.Generator | None = None
@@ -96,31 +111,11 @@ class MixtureDensity(ConditionalDensity):
         log_q = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
         return log_q.masked_fill(log_q == least, -math.inf)
 
-    def _of_flow(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Points of the flow from u (*, n, D), their log density, and which the defence takes."""
-        first, weight = u[..., 0], self._weight
-        defended = first <= weight
-        stretched = ((first - weight) / (1 - weight)).where(~defended, 1.0)
-        return *self.flow.transport(_rows(stretched, u[..., 1:])), defended
-
-    def _joined(
-        self, x: Tensor, log_flow: Tensor, defended: Tensor, other: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws of the flow, and in the i-th place that is defended the i-th of the others."""
-        if other is not None:
-            place = (defended.cumsum(-1) - 1).clamp(min=0)
-            rows = place[..., None].expand_as(x)
-            x = torch.where(defended[..., None], other.gather(-2, rows), x)
-            there = self.flow.log_prob(other).gather(-1, place)
-            log_flow = torch.where(defended, there, log_flow)
-        return x, log_flow, self.defence.log_prob(x)
-
 
 class TransformedMixture(MixtureDensity, TransformedDensity):
-    """A mixture of two transformed densities.
+    """A mixture of two transformed densities, a transform of base samples itself.
 
-    The first coordinate of a base sample chooses the component, and is then stretched to (0, 1]
-    again, so that stratified base samples are strata of the mixture.
+    Stratified base samples are strata of the mixture.
     """
 
     def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
@@ -130,24 +125,26 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
     def draw_apart(
         self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        return self._forward(self.base_samples(n, generator) if uniform is None else uniform)
+        base = self.base_samples(n, generator) if uniform is None else uniform
+        return super().draw_apart(n, generator, base)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_flow, log_defence = self._forward(z)
-        return x, self.mixed(log_flow, log_defence)
+        return self.transport(z)
 
-    def _forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        z = z.reshape(*self.batch_shape, -1, self.dim)
-        first, others = z[..., 0], z[..., 1:]
-        x, log_flow, defended = self._of_flow(z)
-        other = None
-        if most := int(defended.sum(-1).max()):
-            # As many of every case; those beyond its own are not used.
-            index = defended.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
-            stretched = (first.gather(-1, index) / self._weight).clamp(max=1)
-            others = others.gather(-2, index[..., None].expand(*index.shape, self.dim - 1))
-            other, _ = self.defence.transport(_rows(stretched, others))
-        return self._joined(x, log_flow, defended, other)
+    def _of_defence(
+        self, most: int, chosen: Tensor, u: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor:
+        # As many points of every case; those beyond its places are not used.
+        rows = chosen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
+        u = _gathered(cast(Tensor, u), rows)
+        first = (u[..., 0] / self._weight).clamp(max=1)
+        x: Tensor = self.defence.transport(_rows(first, u[..., 1:]))[0]
+        return x
+
+
+def _gathered(points: Tensor, rows: Tensor) -> Tensor:
+    """The points (*, m, D) in rows (*, n): (*, n, D)."""
+    return points.gather(-2, rows[..., None].expand(*rows.shape, points.shape[-1]))
 
 
 def _rows(first: Tensor, others: Tensor) -> Tensor:
@@ -219,26 +216,36 @@ class Centres(Trainable):
     determines nearly all of x, no network would be as exact.
 
     Arguments:
-        conditioner: The network.
-        to_support: From unconstrained space to the range of x.
-        about: Centre and scale of coordinates in unconstrained space, (2, D).
-        components: Number of centres.
+        problem: The problem whose x it proposes.
+        coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
+            `coordinate_bijectors`.
+        components: Number of components.
+        network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
 
     about: Tensor
 
     def __init__(
-        self, conditioner: Conditioner, to_support: ToSupport, about: Tensor, components: int
+        self,
+        problem: Problem,
+        *,
+        coordinates: Sequence[Mapping[str, Any]],
+        components: int,
+        **network: Any,
     ) -> None:
         super().__init__()
-        self.conditioner, self.to_support = conditioner, to_support
-        self.components, dim = components, about.shape[1]
+        bijectors = coordinate_bijectors(problem, coordinates)
+        self.to_support, self.components, dim = ToSupport(bijectors), components, len(bijectors)
+        self.conditioner = Conditioner(problem, out=components * (1 + 2 * dim), **network)
+        # Centre and scale of coordinates in unconstrained space.
+        about = torch.tensor([[b.centre for b in bijectors], [b.scale for b in bijectors]])
         self.register_buffer("about", about)
         # Where the centres start from: the network's last layer starts near zero.
         self.start = nn.Parameter(torch.zeros(components, dim))
         self.log_width = nn.Parameter(torch.zeros(components, dim))
-        read = len(conditioner.centre) or 1
+        read = len(self.conditioner.centre) or 1
         self.slope = nn.Parameter(torch.zeros(components, read, dim))
+        self.initialize(torch.Generator().manual_seed(0))
 
     def initialize(self, generator: torch.Generator) -> None:
         self.conditioner.initialize(generator)
@@ -308,37 +315,13 @@ class CentresDensity(ConditionalDensity):
         t = noise * chi2.square().mean(-1).rsqrt()
         in_each = self._mixture.place(t[:, None])
         z = in_each.gather(1, which[:, None, :, None].expand_as(t[:, None]))[:, 0]
-        x = self._to_support.forward(z, None)[0].reshape(*self.batch_shape, n, -1)
+        x = self._to_support.forward(z)[0].reshape(*self.batch_shape, n, -1)
         return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:])
         z, log_det = self._to_support.inverse(x.reshape(-1, *x.shape[-2:]), None)
         return (self._mixture.log_prob(z) + log_det).reshape(x.shape[:-1])
-
-
-def centres(
-    problem: Problem,
-    *,
-    coordinates: Sequence[Mapping[str, Any]],
-    components: int,
-    **network: Any,
-) -> Centres:
-    """Several Student-t components, whose centres and scales depend on y and theta.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
-            `coordinate_bijectors`.
-        components: Number of components.
-        network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
-    """
-    bijectors = coordinate_bijectors(problem, coordinates)
-    conditioner = Conditioner(problem, out=components * (1 + 2 * len(bijectors)), **network)
-    about = torch.tensor([[b.centre for b in bijectors], [b.scale for b in bijectors]])
-    made = Centres(conditioner, ToSupport(bijectors), about, components)
-    made.initialize(torch.Generator().manual_seed(0))
-    return made
 
 
 def defensive_component(
@@ -349,10 +332,10 @@ def defensive_component(
     Arguments:
         problem: The problem; for q1_minus the negated one.
         term: `E1_plus` or `E2`.
-        found: The arguments of `centres`; None if the problem's own density is enough.
+        found: The arguments of `Centres`; None if the problem's own density is enough.
     """
     own = DefensiveComponent(problem, term)
-    return own if found is None else Mixture(own, centres(problem, **found), 0.5)
+    return own if found is None else Mixture(own, Centres(problem, **found), 0.5)
 
 
 def defended_spline(

@@ -121,12 +121,17 @@ class Logistic(CoordinateBijector):
         u = u.clamp(torch.finfo(u.dtype).tiny, 1 - torch.finfo(u.dtype).eps / 2)
         log_u, log_rest = u.log(), torch.log1p(-u)
         z, log_det = torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
-        if self.transform is None:
-            return z, z, log_det
-        x = self.transform(z)
-        return x, z, log_det + self.transform.log_abs_det_jacobian(z, x)
+        x, log_free = self.constrained(z)
+        return x, z, log_det if log_free is None else log_det + log_free
 
-    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
+    def constrained(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
+        """x of z, and log|dx / dz|; None for zero."""
+        if self.transform is None:
+            return z, None
+        x = self.transform(z)
+        return x, self.transform.log_abs_det_jacobian(z, x)
+
+    def unconstrained(self, x: Tensor, bound: Any = None) -> tuple[Tensor, Tensor | None]:
         if self.transform is None:
             return x, None
         # The ends of the support, which transforms count as inside, are outside.

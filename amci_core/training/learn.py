@@ -26,7 +26,7 @@ from amci_core._arguments import check_count, check_name, check_number, check_se
 from amci_core.checking import check
 from amci_core.devices import one_thread
 from amci_core.flows import FAMILIES, Proposals, Trainable
-from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, centres
+from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture
 from amci_core.flows.proposals import NAMES
 from amci_core.flows.storage import save_trained
 from amci_core.flows.supports import coordinates_of
@@ -447,7 +447,7 @@ class _Run:
             "components": COMPONENTS,
             "reads_theta": reads_theta,
         }
-        around = centres(own, **self.found)
+        around = Centres(own, **self.found)
         around.start_from(kept.line, kept.y, kept.theta, generator)
         limit = FITTING / (1 - DRAWING) * (until - clock.now())
         self._fit(around, kept, min(round(share * CENTRE_STEPS), 4 * self.planned), limit)
@@ -632,7 +632,7 @@ class _Run:
 
     def _load(self, state: dict[str, Any]) -> None:
         vars(self).update(state["plain"])
-        around = centres(self.target.problem, **self.found)
+        around = Centres(self.target.problem, **self.found)
         around.load_state_dict(state["centres"])
         self._defend(around)
         self.target.particles = Particles(*state["particles"])

@@ -8,7 +8,7 @@ import torch
 
 import amci_core as amci
 from amci_core.flows import FAMILIES
-from amci_core.flows.mixture import centres
+from amci_core.flows.mixture import Centres
 from amci_core.training.trainer import TermRecipe, Trainer, in_turn
 
 TAIL = amci.problem("tail-1d")
@@ -47,7 +47,7 @@ def at(proposal):
 @pytest.mark.parametrize(
     "proposal",
     [
-        randomised(centres(TAIL, **CENTRES)),
+        randomised(Centres(TAIL, **CENTRES)),
         randomised(FAMILIES["broad"](TAIL, term="E2", found=CENTRES)),
         randomised(FAMILIES["broad"](TAIL, term="E1_plus")),
         defended(found=CENTRES, share=0.2),
@@ -75,7 +75,7 @@ def test_densities_have_mass_one_and_draws_follow_them(proposal):
 
 def test_centres_stay_within_a_range():
     coordinates = [{"kind": "probability", "scale": 1.8}] * 2
-    made = randomised(centres(PEAK, coordinates=coordinates, components=2, **NETWORK))
+    made = randomised(Centres(PEAK, coordinates=coordinates, components=2, **NETWORK))
     density = made(*PEAK.check(None, PEAK.cases(1, seed=0)[1][0]))
     x, log_q = density.draw(1000, seeded())
     assert ((x > 0) & (x < 1)).all()
