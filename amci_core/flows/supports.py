@@ -169,7 +169,7 @@ class TruncatedLogistic(Logistic):
         x = z.clamp(self.low, self.high)
         return x, x, log_det + left.log()
 
-    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
+    def unconstrained(self, x: Tensor, bound: Any = None) -> tuple[Tensor, Tensor]:
         return _clamped(x, self.low, self.high)
 
     def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
