@@ -6,9 +6,10 @@ numbers of draws are formed with their own largest term, and accumulated by log-
 
 from __future__ import annotations
 
-__all__ = ["Combined", "Counts", "Prepared", "combine", "ratio_of", "running_log_means"]
+__all__ = ["Combined", "Counts", "Prepared", "combine", "running_log_means"]
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +27,27 @@ class Combined:
     Arguments:
         sign: Signs of the terms, (*, B, 3); reused samples can make one negative.
         log_terms: log|E1_plus|, log|E1_minus|, log|E2| in nats, (*, B, 3); -inf where zero.
-        ratio: mu = (E1_plus - E1_minus) / E2 in units of exp(log_unit), (*, B); NaN where E2 came
-            out zero.
-        log_unit: log of the larger of |E1_plus| and |E1_minus| over |E2| in nats, (*, B).
     """
 
     sign: Array
     log_terms: Array
-    ratio: Array
-    log_unit: Array
+
+    @cached_property
+    def log_unit(self) -> Array:
+        """log of the larger of |E1_plus| and |E1_minus| over |E2| in nats, (*, B)."""
+        with np.errstate(invalid="ignore"):
+            largest = (self.log_terms[..., :2] - self.log_terms[..., 2:]).max(axis=-1)
+        return np.where(np.isfinite(largest), largest, 0.0)
+
+    @cached_property
+    def ratio(self) -> Array:
+        """mu = (E1_plus - E1_minus) / E2 in units of exp(log_unit), (*, B); NaN for E2 = 0."""
+        with np.errstate(invalid="ignore"):
+            log_parts = self.log_terms[..., :2] - self.log_terms[..., 2:]
+            parts = np.exp(np.minimum(log_parts - self.log_unit[..., None], 0.0))
+        plus, minus = np.moveaxis(self.sign[..., :2] * parts, -1, 0)
+        sign_E2 = self.sign[..., 2]
+        return np.where(sign_E2 == 0, np.nan, (plus - minus) * sign_E2)
 
     @property
     def value(self) -> Array:
@@ -74,11 +87,7 @@ class Prepared:
         return self.table if self.table.ndim == 2 else self.table[..., -1, :, :]
 
     def combine(self) -> Combined:
-        """The estimates, one for each budget.
-
-        Raises:
-            ValueError: the table uses a proposal without draws.
-        """
+        """The estimates, one for each budget."""
         return combine(self.table, self.draws, self.counts)
 
 
@@ -90,43 +99,19 @@ def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
             (*, B, 3, 3).
         draws: Points of every proposal that the table needs.
         counts: How many of each proposal's draws to use, (B, 3), each column increasing.
-
-    Raises:
-        ValueError: the table uses a proposal without draws.
     """
     rows = needed(table)
     logs = np.stack([running_log_means(draws, j, counts[:, j]) for j in rows], -2)
-    shares = table[..., rows, :]
-    if draws.log_E2 is not None and not shares[..., 2].any():
-        # One more row, whose only mean is the known E2.
-        row = np.full((*logs.shape[:-2], 1, 3), -np.inf)
-        row[..., 0, 2] = draws.log_E2[..., None]
-        whole = np.broadcast_to([0.0, 0.0, 1.0], (*shares.shape[:-2], 1, 3))
-        shares, logs = np.concatenate([shares, whole], -2), np.concatenate([logs, row], -2)
-    logs = np.where(shares != 0, logs, -np.inf)
+    v = table[..., rows, :]
+    logs = np.where(v != 0, logs, -np.inf)
     largest = logs.max(axis=-2)
     largest = np.where(np.isfinite(largest), largest, 0.0)
-    relative = (shares * np.exp(logs - largest[..., None, :])).sum(axis=-2)
-    sign = np.sign(relative)
+    relative = (v * np.exp(logs - largest[..., None, :])).sum(axis=-2)
     with np.errstate(divide="ignore"):
-        log_terms = np.log(np.abs(relative)) + largest
-    return ratio_of(sign, log_terms)
-
-
-def ratio_of(sign: Array, log_terms: Array) -> Combined:
-    """(E1_plus - E1_minus) / E2 from signs and logarithms of terms, (*, B, 3) each.
-
-    Arguments:
-        sign: The signs.
-        log_terms: The logarithms of sizes in nats.
-    """
-    with np.errstate(invalid="ignore"):
-        log_parts = log_terms[..., :2] - log_terms[..., 2:]
-        log_unit = log_parts.max(axis=-1)
-        log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
-        parts = sign[..., :2] * np.exp(np.minimum(log_parts - log_unit[..., None], 0.0))
-    ratio = (parts[..., 0] - parts[..., 1]) * sign[..., 2]
-    return Combined(sign, log_terms, np.where(sign[..., 2] == 0, np.nan, ratio), log_unit)
+        sign, log_terms = np.sign(relative), np.log(np.abs(relative)) + largest
+    if draws.log_E2 is not None and not v[..., 2].any():
+        sign[..., 2], log_terms[..., 2] = 1.0, draws.log_E2[..., None]
+    return Combined(sign, log_terms)
 
 
 def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
@@ -134,15 +119,12 @@ def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
 
     Returns:
         Logs of the means, (*, B, 3), in nats; -inf where a mean is zero.
-
-    Raises:
-        ValueError: there are no draws of q_j.
     """
     first, ends = draws.stretch(j).start, np.unique(counts)
     starts = np.append(0, ends[:-1])
     log_w = draws.log_weight(j)[..., : ends[-1]]
     sums = np.full((*draws.batch, len(ends), 3), -np.inf)
-    for t in (0, 1, 2) if draws.signed else (0, 2):
+    for t in draws.terms:
         log_t = log_w + draws.log_factor(t, slice(first, first + ends[-1]))
         largest = np.maximum.reduceat(log_t, starts, axis=-1)
         largest = np.where(np.isfinite(largest), largest, 0.0)

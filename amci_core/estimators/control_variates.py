@@ -7,10 +7,12 @@ for
     y_t = t(x) p(x, y) / q_m(x),    whose mean over all draws estimates the term E_t.
 
 The regression starts from AMCI's own estimate E0_t, the mean of t w over the draws of the
-proposal made for t:
+proposal q_j(t) made for t. With X = Q - mean(Q), J components and n draws,
 
-    r_t = y_t - E0_t Q_own(t),    b_t = ridge regression of r_t on Q - 1,
-    E_t = E0_t + mean(r_t) - mean(Q - 1) b_t,    mu = (E1_plus - E1_minus) / E2.
+    r_t = y_t - E0_t Q_j(t),    b_t = (X X' + ridge n I)^-1 X r_t,
+    E_t = E0_t + mean(r_t) - b_t' (mean(Q) - 1),    mu = (E1_plus - E1_minus) / E2.
+
+A draw adds its residual (r_t - b_t' Q) / n, less the component's mean, to the error of E_t.
 
 With optimal proposals r_t = 0: there is no error, for every ridge (Theorem 1 of the paper). To
 first order the variance is at most that of any table with the same numbers of draws, AMCI, SNIS
@@ -22,7 +24,8 @@ With draws of q1_complement, for an f in [0, M], a term can start from both side
 
 so that errors of E1 and E2 go together where mu is near M. Where E2 is known, E1 can start from
 M E2 - E0_1c, with r_1 = y_1 - M p / q_m + E0_1c Q_1c; q1_plus and q1_complement cover p(x, y)
-together. At every case the start with the smaller residuals is taken.
+together. At every case the start with the smaller residuals is taken, those of E1 or, for E2,
+those of the ratio, r_2 / E2 - r_1 / E1.
 
 References:
     Owen, Zhou, Safe and effective importance sampling, J. American Statistical Association, 2000.
@@ -45,7 +48,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from amci_core.estimators.combine import Combined, Prepared, ratio_of
+from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.draws import COMPLEMENT, Array, Draws, log_sum_exp
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Errors, errors_of
@@ -59,11 +62,9 @@ class Regressed(Prepared):
     """Draws for AMCI with control variates; the table says what each term starts from."""
 
     def combine(self) -> Combined:
-        found = [regress(self.draws.first(row)).combined for row in self.counts]
-        sign, log_terms = (
-            np.concatenate([getattr(c, name) for c in found], -2) for name in ("sign", "log_terms")
-        )
-        return ratio_of(sign, log_terms)
+        rows = [regress(self.draws.first(row)).combined for row in self.counts]
+        sign = np.concatenate([row.sign for row in rows], axis=-2)
+        return Combined(sign, np.concatenate([row.log_terms for row in rows], axis=-2))
 
 
 class Fit(NamedTuple):
@@ -72,7 +73,7 @@ class Fit(NamedTuple):
     Arguments:
         log_unit: Logarithm of the unit in nats, (*); -inf where no draw met the term.
         y: y_t at every draw, (*, n).
-        r: y_t - E0_t Q_own(t) at every draw, (*, n).
+        r: y_t less its start at every draw, (*, n).
         b: Coefficients of Q - 1, (*, J).
     """
 
@@ -80,6 +81,20 @@ class Fit(NamedTuple):
     y: Array
     r: Array
     b: Array
+
+
+class Start(NamedTuple):
+    """A summand sign exp(log_E0) Q of what a term starts from.
+
+    Arguments:
+        log_E0: Logarithm of its size in nats, (*).
+        Q: Its density over q_m at every draw, (*, n).
+        sign: Its sign.
+    """
+
+    log_E0: Array
+    Q: Array
+    sign: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -102,32 +117,30 @@ class Regression:
     def determined_by(self) -> Array:
         """The effective number of squared residuals, (*); infinite where there is no error, NaN
         where no draw met a term."""
-        met = [self.fits[t].log_unit > -np.inf for t in (0, 1) if t in self.fits]
-        known = np.any(met, axis=0) & ~np.isnan(self.errors.value)
-        return np.where(known, self.errors.determined_by, np.nan)
+        met = np.any([self.fits[t].log_unit > -np.inf for t in (0, 1) if t in self.fits], axis=0)
+        return np.where(met & ~np.isnan(self.errors.value), self.errors.determined_by, np.nan)
 
     @cached_property
     def errors(self) -> Errors:
-        """What each draw adds to the estimate's error: its residual r_t - b_t' Q, over n E2."""
-        combined, draws = self.combined, self.draws
-        sign_E2, log_E2 = combined.sign[..., 0, 2], combined.log_terms[..., 0, 2]
-        log_mu = combined.log_unit[..., 0]
+        """What each draw adds to the estimate's error: (r_t - b_t' Q) / n over E2."""
+        log_E2, log_mu = self.combined.log_terms[..., 0, 2], self.combined.log_unit[..., 0]
         Q = np.stack(list(self.ratios.values()), axis=-2)
-        residuals, sizes = np.zeros((2, 3, *draws.log_joint.shape))
+        residuals, sizes = np.zeros((2, 3, *self.draws.log_joint.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             for t, (log_unit, y, r, b) in self.fits.items():
                 # In the unit of the estimate and over its E2.
                 log_scale = log_unit - log_E2 - (log_mu if t < 2 else 0.0)
-                scale = (sign_E2 * np.exp(log_scale) / draws.n)[..., None]
-                residuals[t], sizes[t] = scale * (r - np.vecmat(b, Q)), np.abs(scale * y)
+                scale = self.combined.sign[..., 0, 2] * np.exp(log_scale) / self.draws.n
+                residuals[t] = scale[..., None] * (r - np.vecmat(b, Q))
+                sizes[t] = np.abs(scale[..., None] * y)
         return errors_of(
-            draws,
+            self.draws,
             log_mu,
-            combined.ratio[..., 0],
-            residuals[0] - residuals[1],
-            residuals[2],
-            sizes[0] + sizes[1],
-            sizes[2],
+            self.combined.ratio[..., 0],
+            of_E1=residuals[0] - residuals[1],
+            of_E2=residuals[2],
+            size_E1=sizes[0] + sizes[1],
+            size_E2=sizes[2],
         )
 
 
@@ -142,97 +155,90 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
     Raises:
         ValueError: the draws lack a component's density at the points of another.
     """
-    seen, n = pooled(draws), draws.n
+    seen = pooled(draws)
     ratios = {
         j: np.exp(draws.log_q[j] - seen.log_mixture) for j, count in draws.counts.items() if count
     }
     Q = np.stack(list(ratios.values()), axis=-2)
     mean_Q = Q.mean(axis=-1)
-    variates = Q - mean_Q[..., None]
-    gram = variates @ variates.swapaxes(-1, -2) + ridge * n * np.eye(len(ratios))
-    means = {
-        j: _Part(_log_mean(draws, j), 1.0, ratios[j]) for j in draws.present if j != COMPLEMENT
-    }
-    if draws.f_max is not None and 0 in means and draws.count(COMPLEMENT):
-        # Of M - f.
-        size = _log_mean(draws.complement(), 0)
-        means[COMPLEMENT] = _Part(size, 1.0, ratios[COMPLEMENT])
-    log_terms = np.full((*draws.batch, 3), -np.inf)
-    sign, fits = np.zeros_like(log_terms), {}
-    for t in range(3):
-        if t == 1 and not draws.signed:
-            continue
+    X = Q - mean_Q[..., None]
+    gram = X @ X.swapaxes(-1, -2) + ridge * draws.n * np.eye(len(ratios))
+    own = {j: Start(_log_E0(draws, j), ratios[j]) for j in draws.present}
+    if draws.f_max is not None and draws.count(0) and draws.count(COMPLEMENT):
+        own[COMPLEMENT] = Start(_log_E0(draws.complement(), 0), ratios[COMPLEMENT])
+
+    sign, log_terms, fits = np.zeros((*draws.batch, 3)), np.full((*draws.batch, 3), -np.inf), {}
+    for t in draws.terms:
         if t == 2 and draws.log_E2 is not None:
-            log_terms[..., 2], sign[..., 2] = draws.log_E2, 1.0
+            sign[..., 2], log_terms[..., 2] = 1.0, draws.log_E2
             continue
+        start = _start(seen, own, t)
         log_y = seen.log_terms[t] - seen.log_mixture
-        parts = _start(seen, means, t)
-        largest = np.max([log_y.max(axis=-1), *(part.log_size for part in parts)], axis=0)
+        largest = np.max([log_y.max(axis=-1), *(summand.log_E0 for summand in start)], axis=0)
         log_unit = np.where(largest > -np.inf, largest, 0.0)
-        start, y = np.zeros_like(log_unit), np.exp(log_y - log_unit[..., None])
-        r = y
-        for part in parts:
-            size = part.sign * np.exp(part.log_size - log_unit)
-            start, r = start + size, r - size[..., None] * part.ratio
-        b = np.linalg.solve(gram, variates @ r[..., None])[..., 0]
-        E = start + r.mean(axis=-1) - np.vecdot(mean_Q - 1, b)
+        y = np.exp(log_y - log_unit[..., None])
+        E0, r = np.zeros_like(log_unit), y
+        for summand in start:
+            size = summand.sign * np.exp(summand.log_E0 - log_unit)
+            E0, r = E0 + size, r - size[..., None] * summand.Q
+        b = np.linalg.solve(gram, X @ r[..., None])[..., 0]
+        E = E0 + r.mean(axis=-1) - np.vecdot(mean_Q - 1, b)
         fits[t], sign[..., t] = Fit(largest, y, r, b), np.sign(E)
         with np.errstate(divide="ignore"):
             log_terms[..., t] = np.log(np.abs(E)) + log_unit
-    return Regression(ratio_of(sign[..., None, :], log_terms[..., None, :]), draws, ratios, fits)
+    combined = Combined(sign[..., None, :], log_terms[..., None, :])
+    return Regression(combined, draws, ratios, fits)
 
 
-class _Part(NamedTuple):
-    """A part of what a term starts from: sign exp(log_size), (*), and its Q, (*, n)."""
+def _start(seen: Pooled, own: Mapping[int, Start], t: int) -> list[Start]:
+    """The summands of what term t starts from: E0_t, or both sides of f where that is better.
 
-    log_size: Array
-    sign: float
-    ratio: Array
-
-
-def _start(seen: Pooled, means: Mapping[int, _Part], t: int) -> list[_Part]:
-    """What term t starts from: its own proposal, or both sides of f where that is better."""
-    draws, own = seen.draws, [means[t]] if t in means else []
-    if draws.f_max is None or COMPLEMENT not in means or t == 1:
-        return own
-    first, other, log_M = means[0], means[COMPLEMENT], np.log(draws.f_max)
+    Arguments:
+        seen: The draws, pooled.
+        own: E0 and Q of each proposal that has draws, by its number.
+        t: The term.
+    """
+    draws, one_side = seen.draws, [own[t]] if t in own else []
+    if draws.f_max is None or COMPLEMENT not in own or t == 1:
+        return one_side
+    log_M = np.log(draws.f_max)
     if t == 0:
         if draws.log_E2 is None:
-            return own
+            return one_side
+        # M E2 - E0_1c, whose residuals are compared in the unit M E2.
         log_E2 = np.broadcast_to(draws.log_E2, draws.batch)
         P = np.exp(draws.log_joint - log_E2[..., None] - seen.log_mixture)
-        both = [_Part(log_M + log_E2, 1.0, P), other._replace(sign=-1.0)]
-        squares = [
-            np.square(_residual(seen, t, parts, log_M + log_E2)).sum(axis=-1)
-            for parts in (own, both)
-        ]
+        both_sides = [Start(log_M + log_E2, P), own[COMPLEMENT]._replace(sign=-1.0)]
+        residuals = [_residual(seen, 0, start, log_M + log_E2) for start in (one_side, both_sides)]
     else:
-        both = [part._replace(log_size=part.log_size - log_M) for part in (first, other)]
-        if not own:
-            return both
-        # What counts is the error of the ratio.
-        r_1 = _residual(seen, 0, [first], first.log_size)
-        sizes = [np.logaddexp.reduce([p.log_size for p in parts]) for parts in (own, both)]
-        with np.errstate(over="ignore"):
-            squares = [
-                np.square(_residual(seen, t, parts, size) - r_1).sum(axis=-1)
-                for parts, size in zip((own, both), sizes, strict=True)
-            ]
+        # (E0_1 + E0_1c) / M.
+        both_sides = [own[j]._replace(log_E0=own[j].log_E0 - log_M) for j in (0, COMPLEMENT)]
+        if not one_side:
+            return both_sides
+        r_1 = _residual(seen, 0, [own[0]], own[0].log_E0)
+        residuals = [
+            _residual(seen, 2, start, np.logaddexp.reduce([summand.log_E0 for summand in start]))
+            - r_1
+            for start in (one_side, both_sides)
+        ]
+    with np.errstate(over="ignore"):
+        squares = [np.square(r).sum(axis=-1) for r in residuals]
     better = squares[0] < squares[1]
-    taken = [(part, better) for part in own] + [(part, ~better) for part in both]
-    return [p._replace(log_size=np.where(where, p.log_size, -np.inf)) for p, where in taken]
+    taken = [(summand, better) for summand in one_side]
+    taken += [(summand, ~better) for summand in both_sides]
+    return [s._replace(log_E0=np.where(where, s.log_E0, -np.inf)) for s, where in taken]
 
 
-def _residual(seen: Pooled, t: int, parts: list[_Part], log_unit: Array) -> Array:
+def _residual(seen: Pooled, t: int, start: list[Start], log_unit: Array) -> Array:
     """r_t in a unit, (*, n); zero where the unit is."""
     with np.errstate(invalid="ignore", over="ignore"):
         r = np.exp(seen.log_terms[t] - seen.log_mixture - log_unit[..., None])
-        for part in parts:
-            r = r - part.sign * np.exp(part.log_size - log_unit)[..., None] * part.ratio
+        for summand in start:
+            r = r - summand.sign * np.exp(summand.log_E0 - log_unit)[..., None] * summand.Q
         return np.nan_to_num(r)
 
 
-def _log_mean(draws: Draws, t: int) -> Array:
-    """log of the mean of t w over the draws of the proposal made for t, (*)."""
-    log_t = draws.log_weight(t) + draws.log_factor(t, draws.stretch(t))
-    return log_sum_exp(log_t) - math.log(draws.count(t))
+def _log_E0(draws: Draws, j: int) -> Array:
+    """log of the mean of t w over the draws of the proposal j made for t = j, (*)."""
+    log_t = draws.log_weight(j) + draws.log_factor(j, draws.stretch(j))
+    return log_sum_exp(log_t) - math.log(draws.count(j))

@@ -125,13 +125,7 @@ class Draws:
         return tuple(self.sets.get(j, n) for j, n in self.counts.items() if n)
 
     def stretch(self, j: int) -> slice:
-        """The place of component j's points in the row.
-
-        Raises:
-            ValueError: there are none.
-        """
-        if not self.count(j):
-            raise ValueError(f"j: expected a component with draws, got {COMPONENTS[j]}")
+        """The place of component j's points in the row."""
         earlier = list(self.counts)[: list(self.counts).index(j)]
         start = sum(self.counts[k] for k in earlier)
         return slice(start, start + self.counts[j])
@@ -155,18 +149,12 @@ class Draws:
             return np.log(np.abs(self.f))
 
     def complement(self) -> Draws:
-        """The same draws for M - f in place of f, whose q1_plus is the q1_complement of f.
-
-        Raises:
-            ValueError: M is not known.
-        """
-        if self.f_max is None:
-            raise ValueError("f_max: expected an upper bound of f, got None")
+        """The same draws for M - f in place of f, whose q1_plus is the q1_complement of f."""
         swapped = {0: COMPLEMENT, COMPLEMENT: 0}
         log_q = {swapped.get(j, j): q for j, q in self.log_q.items()}
         counts = {swapped.get(j, j): n for j, n in self.counts.items()}
         sets = {swapped.get(j, j): n for j, n in self.sets.items()}
-        f = np.maximum(self.f_max - self.f, 0.0)
+        f = np.maximum(np.asarray(self.f_max) - self.f, 0.0)
         return replace(self, f=f, log_q=log_q, counts=counts, sets=sets)
 
     def mapped(self, change: Callable[[Array], Array], counts: Mapping[int, int]) -> Draws:

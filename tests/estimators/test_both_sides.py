@@ -103,12 +103,6 @@ def test_a_side_that_no_draw_met_leaves_the_error_unknown():
     assert (found.verdict.level != "reliable").all()
 
 
-def test_the_other_side_needs_an_upper_bound_of_f():
-    draws = drawn(JOINTS["low"], {0: 4, COMPLEMENT: 4}, runs=1)
-    with pytest.raises(ValueError, match=r"^f_max: expected an upper bound of f, got None"):
-        replace(draws, f_max=None).complement()
-
-
 def test_the_whole_budget_is_spent():
     present, totals = (0, 2, COMPLEMENT), [3, 10, 100]
     chosen = resolve("amci-cv")
