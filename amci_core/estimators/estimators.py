@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ESTIMATORS",
+    "Chosen",
     "ControlVariates",
     "Estimator",
     "Mixture",
@@ -120,21 +121,13 @@ class Tabled(Estimator):
 
     Arguments:
         table: Coefficients v[j, t], see `amci_core.estimators.tables`.
-        choose: A table (*, 3, 3) by the moments (*) of its own draws. `table` then says how a
-            total is split, and stands in for what moments cannot judge.
+        points: How its proposals draw.
     """
 
     table: tables.Table
-    choose: Callable[[Moments], tables.Table] | None = None
     points: str = "independent"
-
-    @property
-    def own_densities(self) -> bool:  # type: ignore[override]
-        return self.choose is None
-
-    @property
-    def takes_sobol(self) -> bool:  # type: ignore[override]
-        return self.choose is None
+    own_densities = True
+    takes_sobol = True
 
     def used(self, present: Sequence[int]) -> tuple[int, ...]:
         return tables.needed(self._table(present))
@@ -142,11 +135,12 @@ class Tabled(Estimator):
     def _table(self, present: Sequence[int]) -> tables.Table:
         """The table with the proposals that are there.
 
+        Without q1_minus, E1_minus is left out; `apply` refuses that if f is signed. Without q2, E2
+        is: there is no q2 if it is known.
+
         Raises:
             ValueError: it uses another one.
         """
-        # Without q1_minus, E1_minus is left out; `apply` refuses that if f is signed. Without q2,
-        # E2 is: there is no q2 if it is known.
         table = self.table.copy()
         if 2 not in present and table[2, 2] == 1 and not table[:2, 2].any():
             table[2, 2] = 0
@@ -160,7 +154,7 @@ class Tabled(Estimator):
         return table
 
     def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
-        counts, table = draws.totals if counts is None else counts, self._table(draws.present)
+        table = self._table(draws.present)
         if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
             there = ", ".join(PROPOSALS[j] for j in draws.present)
             raise ValueError(
@@ -168,17 +162,35 @@ class Tabled(Estimator):
                 f"{there} must sum to 1, got {table[:, 1].sum():g}. Use amci-cv, or a shift of at "
                 "most min f"
             )
-        if self.choose is None or len(draws.present) < 2:
-            return Prepared(table, draws, counts)
+        return Prepared(table, draws, draws.totals if counts is None else counts)
+
+
+@dataclass(frozen=True)
+class Chosen(Tabled):
+    """A table by the moments of its own draws.
+
+    Arguments:
+        table: How a total is split, and what stands in where moments cannot judge.
+        choose: A table (*, 3, 3) by moments (*).
+    """
+
+    choose: Callable[[Moments], tables.Table] = tables.paper_optimum
+    own_densities = False
+    takes_sobol = False
+
+    def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
+        start = super().apply(draws, counts)
+        if len(draws.present) < 2:
+            return start
         chosen = []
-        for row in counts:
+        for row in start.counts:
             best = np.array(self.choose(moments(draws.first(row[:DEFENSIVE]), robust=True)))
             best[..., [j for j in range(3) if j not in draws.present], :] = 0
             best[..., [1] * (not draws.signed) + [2] * (2 not in draws.present)] = 0
             # What cannot be judged from a few draws is left as it is without sharing.
             judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
-            chosen.append(np.where(judged, best, table))
-        return Prepared(np.stack(chosen, -3), draws, counts)
+            chosen.append(np.where(judged, best, start.table))
+        return replace(start, table=np.stack(chosen, -3))
 
 
 @dataclass(frozen=True)
@@ -229,9 +241,8 @@ class Mixture(Estimator):
         return np.isin(range(len(COMPONENTS)), self.used(present)) * max(totals)
 
     def running(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
-        n, present = max(totals), draws.present
+        n, present, k = max(totals), draws.present, len(draws.present)
         # Which proposal every point comes from, (*, n).
-        k = len(present)
         choices = rng.integers(k, size=(*draws.batch, 1 if self.stratified else n))
         if self.stratified:
             choices = (choices + np.arange(n)) % k
@@ -239,9 +250,8 @@ class Mixture(Estimator):
         counts = {2: n}
         if draws.count(DEFENSIVE):
             part, counts[DEFENSIVE] = draws.stretch(DEFENSIVE), draws.count(DEFENSIVE)
-            rest = np.broadcast_to(
-                np.arange(part.start, part.stop), (*draws.batch, counts[DEFENSIVE])
-            )
+            rest = np.arange(part.start, part.stop)
+            rest = np.broadcast_to(rest, (*draws.batch, len(rest)))
             index = np.concatenate([index, rest], -1)
         mixed = draws.mapped(lambda values: np.take_along_axis(values, index, axis=-1), counts)
         log_mixture = np.logaddexp.reduce([mixed.log_q[j] for j in present]) - np.log(k)
@@ -279,7 +289,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-qm": Mixture(stratified=False),
     "snis-qm-stratified": Mixture(stratified=True),
     "snis-q1": Tabled(tables.snis_q1()),
-    "reuse-paper": Tabled(tables.amci(), tables.paper_optimum),
+    "reuse-paper": Chosen(tables.amci()),
     "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
 }
 
