@@ -37,7 +37,7 @@ from amci_core.parallel import Stream
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
 STEP_POINTS = 20_000
-LEAST_DRAWS, MOST_DRAWS, MOST_CASES = 32, 100_000, 1_000_000
+LEAST_MAP_DRAWS, MOST_DRAWS, MOST_CASES = 32, 100_000, 1_000_000
 # Cases along each axis of the first, coarsest picture, about.
 COARSEST = 4
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -180,7 +180,7 @@ def stream_amortization_map(
     caller can stop between any two items; the last equals what `amortization_map` returns.
     """
     problem, proposals = resolve_names(problem, proposals)
-    check_count("draws", draws, low=LEAST_DRAWS, high=MOST_DRAWS)
+    check_count("draws", draws, low=LEAST_MAP_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
     n, m = size if isinstance(size, tuple) else (size, size)
     for each in (n, m, n * m):

@@ -52,7 +52,7 @@ from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
 from amci_core.parallel import run_tasks
 
-LEAST_DRAWS = 1000
+LEAST_REFERENCE_DRAWS = 1000
 # The pilots: shares of draws from the start in their first steps and in later ones.
 STARTS, DEFENCE = (0.75, 0.5), 0.25
 # Draws of their first step, where all else starts from what it meets, and of the others.
@@ -146,7 +146,7 @@ def reference_value(
     """
     problem = check_problem(problem)
     y, theta = problem.check(y, theta)
-    check_count("draws", draws, low=LEAST_DRAWS, high=100_000_000)
+    check_count("draws", draws, low=LEAST_REFERENCE_DRAWS, high=100_000_000)
     expected = "a number from 1e-12 to 1"
     check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value <= 1)
     batch = tuple(y.shape[:-1])

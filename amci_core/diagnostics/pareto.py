@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from amci_core.estimators.draws import Array
 
 # A tail is a fifth of the draws, and at least five of them are needed to fit it.
-LEAST_DRAWS = 25
+LEAST_WEIGHTS = 25
 # With a heavier tail convergence is too slow to be of use, with any number of draws.
 LARGEST_K = 0.7
 # k-hat comes with a prior worth so many draws, at k = 1/2.
@@ -132,7 +132,7 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
         distribution.
     """
     log_w = np.sort(log_weights[log_weights != -np.inf])
-    if len(log_w) < LEAST_DRAWS or not np.isfinite(log_w[-1]):
+    if len(log_w) < LEAST_WEIGHTS or not np.isfinite(log_w[-1]):
         return ParetoTail(math.nan, math.nan, 0.0, 0)
     if log_w[-1] - log_w[0] < ROUNDING:
         return ParetoTail(-math.inf, float(log_w[0]), 0.0, 0)

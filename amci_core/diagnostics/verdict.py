@@ -48,7 +48,7 @@ RELIABLE, MORE_DRAWS, NO_TRUST = range(3)
 # The numbers below were chosen on the grid of benchmarks/verdict.py, and measured there with
 # another seed.
 # From fewer draws nothing is known but what has no error.
-LEAST_DRAWS = 64
+LEAST_JUDGED = 64
 # Estimates agree within so many standard errors of their difference, and contradict one another
 # beyond so many.
 AGREE, CONTRADICT = 2.5, 4.0
@@ -271,8 +271,8 @@ def _reasons(
         "3 / n, does not show"
     )
     yield _Reason(MORE_DRAWS, silent, words)
-    few = (control.draws.n < LEAST_DRAWS) & (N < np.inf)
-    yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_DRAWS} draws little can be told")
+    few = (control.draws.n < LEAST_JUDGED) & (N < np.inf)
+    yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_JUDGED} draws little can be told")
     words = "only about {:.1f} draws determine its error, {:g} are needed"
     yield _Reason(MORE_DRAWS, N < needed, words, N, needed)
     words = "only about {:.1f} of its own draws determine its error, {:g} are needed"

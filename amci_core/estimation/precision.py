@@ -34,7 +34,7 @@ from amci_core.estimators.draws import (
 from amci_core.estimators.uncertainty import split_draws
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.reference import LEAST_DRAWS, reference_value
+from amci_core.reference import LEAST_REFERENCE_DRAWS, reference_value
 
 # The estimators whose draws can go on.
 SCHEMES = ("amci-cv", "amci")
@@ -153,7 +153,7 @@ def estimate_to(
     check_number("relative_error", relative_error, expected, lambda v: LEAST_ERROR <= v <= 1)
     y, theta = problem.check(y, theta)
     least = int(_first(chosen, proposals, FIRST_DRAWS, DEFENSIVE_SHARE).sum())
-    low = max(least, LEAST_DRAWS) if escalate else least
+    low = max(least, LEAST_REFERENCE_DRAWS) if escalate else least
     check_count("max_draws", max_draws, low=low, high=MAX_POINTS)
     asked = (relative_error, max_draws, seed, progress)
     found = _by_draws(problem, proposals, y, theta, chosen, DEFENSIVE_SHARE, *asked)

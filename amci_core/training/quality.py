@@ -50,7 +50,7 @@ WEIGHT_CASES, WEIGHT_DRAWS, WEIGHT_SEED = 64, 512, 2_019_06_11
 LEAST_CASES, LEAST_WEIGHT_DRAWS = 8, 32
 # About how long the check for a card may take.
 CHECK_SECONDS = 600.0
-CASES, DRAWS, DRAWS_OF_MANY, LEAST_DRAWS, FEWEST_DRAWS = 30, 100_000, 10_000, 2_000, 200
+CASES, DRAWS, DRAWS_OF_MANY, LEAST_CHECK_DRAWS, FEWEST_DRAWS = 30, 100_000, 10_000, 2_000, 200
 # Further cases, from which particles pass on.
 BESIDE, PARTICLES = 226, 128
 # Evaluations of the density for each particle, at least.
@@ -293,7 +293,7 @@ def long_check(
             each = clock.seconds_per_point(lambda n: estimated(0, n).diagnostics)
             points = max(until - clock.now(), 0.0) / max(each, 1e-12)
             # Where evaluations are costly there are fewer cases, and at a single one fewer draws.
-            least = min(max(points, FEWEST_DRAWS), LEAST_DRAWS)
+            least = min(max(points, FEWEST_DRAWS), LEAST_CHECK_DRAWS)
             draws = int(min(max(points / cases, least), draws))
     found, started = list[dict[str, Any]](), clock.now()
     for i, at in enumerate(arrays):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from amci_explorer.numbers.case import LEAST_DRAWS
+from amci_explorer.numbers.case import LEAST_DIAGNOSED
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.problems.presets import presets
 from amci_explorer.words.diagnosis import about_verdict
@@ -41,9 +41,9 @@ def test_every_term_that_is_drawn_for_is_there(name):
     last = found(problem, amci.load_proposals(name), preset.y or None, preset.theta)
     assert [term.name for term in last.terms] == TERMS[name]
     for term in last.terms:
-        assert term.x.shape == (LEAST_DRAWS, problem.x.dim)
+        assert term.x.shape == (LEAST_DIAGNOSED, problem.x.dim)
         assert 0 < term.heights.sum() <= term.nonzero
-    assert last.along.draws[-1] == last.draws == LEAST_DRAWS
+    assert last.along.draws[-1] == last.draws == LEAST_DIAGNOSED
 
 
 def test_the_way_to_mu_ends_at_the_estimate_of_the_core(broad):

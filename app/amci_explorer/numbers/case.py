@@ -26,7 +26,7 @@ from amci_core.flows import Proposals
 from amci_core.models import Problem
 
 # A verdict takes many draws.
-LEAST_DRAWS = 1000
+LEAST_DIAGNOSED = 1000
 
 
 class CaseDraws:
@@ -60,7 +60,7 @@ class CaseDraws:
         self._present = proposals.present
         self._evidence = requirements_of(proposals, y, theta)
         self.draws, points = self._draw(draws, self._defensive(draws), seed)
-        self.n = max(draws, LEAST_DRAWS)
+        self.n = max(draws, LEAST_DIAGNOSED)
         if self.n > draws:
             rest = self._defensive(self.n) - self._defensive(draws)
             more, further = self._draw(self.n - draws, rest, part_seed(seed, 0))
