@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["evaluate"]
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,6 +68,8 @@ def evaluate(
     form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Measure the relative error of estimators over many cases."""
+    from amci_core.progress import Bars
+
     if write and folder is None:
         raise ValueError(
             "--write: needs --folder DIR, the proposals whose evaluation.json is replaced"
@@ -90,7 +93,7 @@ def evaluate(
     elif not chosen.knows_truth:
         raise ValueError(f"--truth: {problem} has no known mu. Pass a file of reference values")
     try:
-        with terminal.progress("cases") as bar:
+        with Bars() as bars:
             found = amci.evaluate(
                 chosen,
                 proposals,
@@ -104,7 +107,7 @@ def evaluate(
                 out=out,
                 workers=workers,
                 dask=dask,
-                progress=bar,
+                progress=partial(bars.update, "cases"),
             )
     except RuntimeError as error:
         typer.echo(f"amci: {error}", err=True)

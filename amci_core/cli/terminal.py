@@ -19,14 +19,12 @@ __all__ = [
     "print_json",
     "print_table",
     "print_terms",
-    "progress",
     "split",
 ]
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -123,19 +121,6 @@ def load_one(problem: str) -> Problem:
     from amci_core.models.loading import is_file_name
 
     return amci.load_problem(problem) if is_file_name(problem) else amci.problem(problem)
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr, if that is a screen, with the time left; called with done and total."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    screen = Console(stderr=True)
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def split(name: str, text: str, kind: Callable[[str], T]) -> list[T]:

@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,7 +113,8 @@ def train(
 
     from amci_core import training
     from amci_core.models.loading import is_file_name
-    from amci_core.training.display import Display
+    from amci_core.progress import Bars
+    from amci_core.training.learn import show
 
     torch.set_num_threads(threads)
     automatic = is_file_name(problem) or f is not None or variant == AUTOMATIC
@@ -144,7 +146,7 @@ def train(
                 choices=training.Choices(family, bins, width),
             )
         else:
-            with Display(shown=True) as display:
+            with Bars(shown=True) as bars:
                 training.train(
                     problem,
                     variant=variant,
@@ -155,7 +157,7 @@ def train(
                     out=folder,
                     device=device,
                     resume=resume,
-                    on_progress=display,
+                    on_progress=partial(show, bars),
                 )
     except (KeyboardInterrupt, training.TrainingDiverged) as error:
         stopped = isinstance(error, KeyboardInterrupt)
@@ -172,8 +174,9 @@ def _learn(
     """Trains with everything automatic, and shows how it goes."""
     import amci_core as amci
     from amci_core import training
+    from amci_core.progress import Bars
     from amci_core.training import clock
-    from amci_core.training.display import Display
+    from amci_core.training.learn import show
 
     if attached:
         clock.now = time.process_time
@@ -182,9 +185,9 @@ def _learn(
     if json_lines:
         _print_progress(chosen, **options)
         return
-    with Display(shown=True) as display:
-        for progress, _ in training.stream_learning(chosen, say=display.say, **options):
-            display(progress)
+    with Bars(shown=True) as bars:
+        for progress, _ in training.stream_learning(chosen, say=bars.say, **options):
+            show(bars, progress)
 
 
 def _print_progress(chosen: Any, **options: Any) -> None:

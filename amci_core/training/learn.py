@@ -33,10 +33,10 @@ from amci_core.flows.supports import coordinates_of
 from amci_core.io import StoredFileError, check_path
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
+from amci_core.progress import Bars
 from amci_core.proposals import load_proposals
 from amci_core.training import clock
 from amci_core.training.clock import Budget
-from amci_core.training.display import Display
 from amci_core.training.forms import Choices, default_forms, form_names, terms_of
 from amci_core.training.objectives import LikelihoodObjective
 from amci_core.training.particles import (
@@ -329,7 +329,7 @@ def learn(
     """
     best: Proposals | None = None
     report = progress if callable(progress) else None
-    with one_thread(), Display(False if report else progress) as display:  # type: ignore[arg-type]
+    with one_thread(), Bars(False if report else progress) as bars:  # type: ignore[arg-type]
         try:
             for here, newest in stream_learning(
                 problem,
@@ -340,16 +340,22 @@ def learn(
                 resume=resume,
                 choices=choices,
                 q2=q2,
-                say=display.say,
+                say=bars.say,
             ):
                 best = newest
-                (report or display)(here)
+                report(here) if report else show(bars, here)
         except KeyboardInterrupt:
             if best is None:
                 raise
-            display.say("interrupted: these are the best so far")
+            bars.say("interrupted: these are the best so far")
     assert best is not None  # a stream has an item at least
     return best
+
+
+def show(bars: Bars, progress: Progress) -> None:
+    """Shows a report in the bar of its proposal and stage."""
+    name = f"{progress.proposal}, {progress.stage}"
+    bars.update(name, progress.step, progress.steps, progress.figures)
 
 
 class _Run:

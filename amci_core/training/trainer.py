@@ -127,10 +127,16 @@ class Progress:
     stage: str
 
     def __repr__(self) -> str:
+        at = f"{self.proposal}, {self.stage}: step {self.step:,} of {self.steps:,}"
+        return f"{at}, {self.figures}, {self.seconds:.1f} s"
+
+    @property
+    def figures(self) -> str:
+        """Loss and quality, in words."""
+        loss = "-" if math.isnan(self.loss) else f"{self.loss:.3g}"
         return (
-            f"{self.proposal}, {self.stage}: step {self.step:,} of {self.steps:,}, loss "
-            f"{self.loss:.4g}, relative variance {self.quality.relative_variance:.3g} "
-            f"(best {self.best:.3g}), {self.seconds:.1f} s"
+            f"loss {loss}  validation {self.quality.divergence:.3g} nats  "
+            f"relative variance {self.quality.relative_variance:.3g}"
         )
 
     @property
