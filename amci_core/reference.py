@@ -1,12 +1,12 @@
 r"""Reference values of mu, computed without any proposal.
 
 Errors of proposals are counted from a value that is not theirs: if a proposal misses a mode,
-every estimate made with it agrees on the same wrong value. So each term starts from the problem's
-own broad densities, the defensive one for the term and the prior.
+every estimate made with it agrees on the same wrong value. So each term starts from a density s
+that needs no training, the problem's defensive one for the term mixed with the prior.
 
-Two pilots search for the mass of a term h, independently: one mostly with draws of that start s,
-the other half with those of a wider Student density. Each draws, weighs, tempers the weights and
-fits a mixture of Student densities, step by step. With q the mean of both mixtures,
+Two pilots search for the mass of a term h, independently: one mostly with draws of s, the other
+half with those of a wider Student density. Each draws, weighs, tempers the weights and fits a
+mixture of Student densities, step by step. With q the mean of both mixtures,
 
     E = sum_j int h q_j^2 / (sum_k q_k^2) 1{not B} + int h 1{B},     B = {h / q > 100 E, s / 4 > q}
 
@@ -17,8 +17,7 @@ standard error is the spread of the shifts, and the mass where one mixture is a 
 denser than the other, over the rest: if each of two independent pilots finds a part of the mass
 with probability p, both miss a quarter of that or less. What lies beyond the last floats at an
 edge is continued from the two shells before it, and a heavy tail of weights from its largest one:
-both are part of the error. In many dimensions draws of the start do where their weights vary
-little.
+both are part of the error. In many dimensions draws of s do where their weights vary little.
 
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
@@ -53,30 +52,33 @@ from amci_core.models.student_mixture import StudentMixture, cholesky
 from amci_core.parallel import run_tasks
 
 LEAST_REFERENCE_DRAWS = 1000
-# The pilots: shares of draws from the start in their first steps and in later ones.
-STARTS, DEFENCE = (0.75, 0.5), 0.25
-# Draws of their first step, where all else starts from what it meets, and of the others.
-FIRST, LATER, STEPS = (1 / 12, 65_536), (1 / 100, 2048), 16
+# Shares of the defensive draws in the pilots' first steps, and in later ones.
+FIRST_SHARES, LATER_SHARE = (0.75, 0.5), 0.25
+# Draws of a pilot's first step, where all else starts from what it meets, and of the others: a
+# share of all draws, and the most.
+FIRST_DRAWS, LATER_DRAWS, STEPS = (1 / 12, 65_536), (1 / 100, 2048), 16
 # A pilot ends after so many steps without tempering or gain: of mass, or of ESS.
 SETTLED, GAIN = 2, 1.2
 SHIFTS = 12
-# Draws of the start for each of the mixtures', and the factor from which a weight is large.
-FROM_START, LARGE = 0.25, math.log(100.0)
-# In more dimensions draws of the start do where their weights vary little; nats of a shell.
-FEW, SHELL = 10, 16.0
+# Defensive draws for each of the mixtures', and the log factor from which a weight is large.
+DEFENSIVE_SHARE, LARGE = 0.25, math.log(100.0)
+# In more dimensions defensive draws do where their weights vary little.
+FEW_DIMENSIONS = 10
+# Width of a shell beside an edge, in nats.
+SHELL = 16.0
 # Points that densities are evaluated at together.
-CHUNK = 8192
+POINTS_AT_ONCE = 8192
 # Degrees of freedom of the broad component, which covers any tail whose mean is finite, and its
-# scale in units of the start's.
-OF_BROAD, WIDTH = 1.0, 2.0
+# scale in units of the defensive density's.
+BROAD_DEGREES, BROAD_SCALE = 1.0, 2.0
 # Numbers of components that are tried. Fewer are smoother: more have to make the second moment of
 # the weights smaller by this factor.
-COMPONENTS, WORTH = (1, 8, 64), 2.5
+COMPONENTS_TRIED, WORTH = (1, 8, 64), 2.5
 # Most draws that a mixture is fitted to, and the share of their weights that stays effective.
-PARTICLES, RETAINED = 4096, 0.1
+MOST_FITTED, RETAINED = 4096, 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReferenceValue:
     """mu(y, theta) with its standard error, for a batch (*) of cases: what errors count from.
 
@@ -92,6 +94,17 @@ class ReferenceValue:
     standard_error: Array
     draws: NDArray[np.int64]
     failures: dict[int, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        if self.value.size == 1:
+            value, error, draws = self.value.item(), self.standard_error.item(), self.draws.item()
+            return f"mu = {value:.8g}, standard error {error:.2g}, {draws:,} draws"
+        errors = self.standard_error / np.abs(self.value)
+        return (
+            f"{self.value.size:,} reference values of mu, shape {self.value.shape}, "
+            f"{len(self.failures):,} failed\nrelative standard error: "
+            f"{np.nanmax(errors, initial=0):.2g} at most"
+        )
 
 
 def reference_value(
@@ -140,8 +153,8 @@ def reference_value(
     Example:
         >>> import amci_core as amci
         >>> problem = amci.problem("tail-1d")
-        >>> found = amci.reference_value(problem, y=1.0, theta=3.0)
-        >>> bool(abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
+        >>> reference = amci.reference_value(problem, y=1.0, theta=3.0)
+        >>> bool(abs(reference.value / problem.truth(1.0, 3.0) - 1) < 1e-5)
         True
     """
     problem = check_problem(problem)
@@ -152,19 +165,19 @@ def reference_value(
     batch = tuple(y.shape[:-1])
     seeds = seed_sequence(seed, "truth").generate_state(math.prod(batch), np.uint64)
     cases = [(y[at], None if theta is None else theta[at]) for at in np.ndindex(batch)]
-    one = partial(_case, problem, relative_error, draws, cases)
+    compute = partial(_case, problem, relative_error, draws, cases)
     items = [(case, int(seeds[case] >> np.uint64(1))) for case in range(len(cases))]
     failures: dict[int, str] = {}
-    found = [(math.nan, math.nan, 0)] * len(cases)
+    results = [(math.nan, math.nan, 0)] * len(cases)
     if len(cases) == 1:
         # What is wrong with a single case is not to be hidden in a batch.
-        found, items = [one(items[0])], []
-    for done in run_tasks(one, items, workers=workers, dask=dask):
+        results, items = [compute(items[0])], []
+    for done in run_tasks(compute, items, workers=workers, dask=dask):
         if done.failure is None:
-            found[done.item[0]] = done.value
+            results[done.item[0]] = done.value
         else:
             failures[done.item[0]] = done.failure
-    value, error, spent = (np.array(part).reshape(batch) for part in zip(*found, strict=True))
+    value, error, spent = (np.array(part).reshape(batch) for part in zip(*results, strict=True))
     return ReferenceValue(value, error, spent, failures)
 
 
@@ -187,21 +200,21 @@ def _case(
     case, seed = item
     y, theta = cases[case]
     log_E2 = problem.log_evidence(y, theta)
-    found = {} if log_E2 is None else {"E2": _LogEstimate(float(log_E2), 0.0, 0)}
+    terms = {} if log_E2 is None else {"E2": _LogEstimate(float(log_E2), 0.0, 0)}
     seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
     for t, name in enumerate(TERMS):
-        if name not in found and not (name == "E1_minus" and problem.nonnegative):
+        if name not in terms and not (name == "E1_minus" and problem.nonnegative):
             term = _Term(problem, name, y, theta, int(seeds[t] >> np.uint64(1)))
-            found[name] = _estimate(term, relative_error, draws)
+            terms[name] = _estimate(term, relative_error, draws)
     # All relative to mu's larger part: mu may be 1e-200.
-    E2, plus = found["E2"], found["E1_plus"]
-    minus = found.get("E1_minus", _LogEstimate(-math.inf, 0.0, 0))
+    E2, plus = terms["E2"], terms["E1_plus"]
+    minus = terms.get("E1_minus", _LogEstimate(-math.inf, 0.0, 0))
     unit = max(plus.log_value, minus.log_value)
     # One side of an f may be empty, if it is not declared nonnegative.
-    empty = [name for name, part in found.items() if part.log_value == -math.inf]
+    empty = [name for name, part in terms.items() if part.log_value == -math.inf]
     if "E2" in empty or unit == -math.inf:
         raise ValueError(
-            f"{empty[0]}: the integrand is zero at all {found[empty[0]].draws:,} points. Raise "
+            f"{empty[0]}: the integrand is zero at all {terms[empty[0]].draws:,} points. Raise "
             "draws, or define sample_defensive where it is positive"
         )
     parts = [math.exp(part.log_value - unit) for part in (plus, minus)]
@@ -213,14 +226,14 @@ def _case(
             f"mu: |mu| is about exp({unit - E2.log_value:.6g}), below the smallest float64. "
             "Multiply f by a constant"
         )
-    return value * size, error * size, sum(part.draws for part in found.values())
+    return value * size, error * size, sum(part.draws for part in terms.values())
 
 
 class _Term:
     """The integrand of a term as a function of t in R^D.
 
-    The bijection of the support follows an affine map that gives the draws of the start mean 0
-    and covariance 1.
+    The bijection of the support follows an affine map that gives the defensive draws mean 0 and
+    covariance 1. The defensive density is the problem's own for the term, mixed with the prior.
     """
 
     def __init__(
@@ -230,14 +243,13 @@ class _Term:
         # f_minus is f_plus of the problem with -f.
         self.sided = problem.with_negated_f() if name == "E1_minus" else problem
         self.support = problem.support if name == "E2" else self.sided.support_plus(theta)
-        # The prior is a part of the start of every term: a second look at where f has mass.
         terms = (name,) if name == "E2" else (name, "E2")
-        self.start, self.evaluations = DefensiveDensity(problem, y, theta, terms), 0
+        self.defensive, self.evaluations = DefensiveDensity(problem, y, theta, terms), 0
         self._bijection = biject_to(self.support)
-        x, _ = self.start.draw(4096, torch.Generator().manual_seed(seed))
+        x, _ = self.defensive.draw(4096, torch.Generator().manual_seed(seed))
         # Of draws in single precision edges hold what rounding put there.
         self._single = bool((x == x.float()).all(-1).double().mean() > 0.1)
-        z = self._bijection.inv(x[self._inside(x)])
+        z = self._bijection.inv(x[self.inside(x)])
         z = z[z.isfinite().all(-1)]
         self.dim = z.shape[-1]
         if len(z) < 2 * self.dim + 2:
@@ -257,14 +269,14 @@ class _Term:
         return x, self._bijection.log_abs_det_jacobian(z, x)
 
     def log_densities(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        """The logarithms of the integrand and of the start at t (n, D), in nats, (n) each."""
+        """The logarithms of the integrand and the defensive density at t (n, D), (n) each."""
         x, log_det = self._points(t)
         log_det = log_det.sum(-1) if log_det.ndim == t.ndim else log_det
         log_det = log_det + self._factor.diagonal().log().sum()
-        inside = self._inside(x) & log_det.isfinite()
-        log_value, log_start = (torch.full_like(log_det, -torch.inf) for _ in range(2))
-        log_value[inside] = self._log_integrand(x[inside])
-        log_start[inside] = self.start.log_prob(x[inside])
+        inside = self.inside(x) & log_det.isfinite()
+        log_value, log_s = (torch.full_like(log_det, -torch.inf) for _ in range(2))
+        log_value[inside] = self.log_integrand(x[inside])
+        log_s[inside] = self.defensive.log_prob(x[inside])
         self.evaluations += len(x)
         edge = log_value == torch.inf
         # Densities that can be integrated are infinite at edges, where rounding may put a point.
@@ -276,9 +288,9 @@ class _Term:
                 "log_likelihood and f there"
             )
         log_det = log_det.where(inside, 0.0)
-        return log_value.masked_fill(edge, -torch.inf) + log_det, log_start + log_det
+        return log_value.masked_fill(edge, -torch.inf) + log_det, log_s + log_det
 
-    def _log_integrand(self, x: Tensor) -> Tensor:
+    def log_integrand(self, x: Tensor) -> Tensor:
         log_joint = self.problem.log_joint(x, self.y)
         if self.name == "E2":
             return log_joint
@@ -300,19 +312,19 @@ class _Term:
         return ((10 * step).log() - log_det).amax(-1)
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """n draws t (n, D) of the start, and the two logarithms there, (n) each.
+        """n defensive draws t (n, D), and the two logarithms there, (n) each.
 
         A draw outside the support has t = 0 and an integrand of zero.
         """
-        x, _ = self.start.draw(n, generator)
+        x, _ = self.defensive.draw(n, generator)
         z = self._bijection.inv(x)
-        inside = self._inside(x) & z.isfinite().all(-1)
+        inside = self.inside(x) & z.isfinite().all(-1)
         z = z.where(inside[:, None], self._centre)
         t = torch.linalg.solve_triangular(self._factor, (z - self._centre).T, upper=False).T
-        log_value, log_start = self.log_densities(t)
-        return t, log_value.where(inside, -torch.inf), log_start
+        log_value, log_s = self.log_densities(t)
+        return t, log_value.where(inside, -torch.inf), log_s
 
-    def _inside(self, x: Tensor) -> Tensor:
+    def inside(self, x: Tensor) -> Tensor:
         inside: Tensor = self.support.check(x)
         inside = inside.all(-1) if inside.ndim == x.ndim else inside
         return inside & x.isfinite().all(-1)
@@ -321,117 +333,177 @@ class _Term:
 @torch.inference_mode()
 def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     """The logarithm of a term; -inf if the integrand is zero wherever the pilots look."""
-    seeds = np.random.SeedSequence(term.seed).generate_state(3)
-    if term.dim > FEW and (direct := _from_start(term, relative_error, draws, int(seeds[2]))):
+    *seeds, seed = map(int, np.random.SeedSequence(term.seed).generate_state(3))
+    if term.dim > FEW_DIMENSIONS and (direct := _directly(term, relative_error, draws, seed)):
         return direct
-    sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST, LATER)]
-    pilots = [_pilot(term, sizes, share, int(seeds[k])) for k, share in enumerate(STARTS)]
+    sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST_DRAWS, LATER_DRAWS)]
+    pilots = [_pilot(term, sizes, *of) for of in zip(FIRST_SHARES, seeds, strict=True)]
     log_unit = max(log_value for _, log_value in pilots)
     if log_unit == -math.inf:
         return _LogEstimate(-math.inf, 0.0, term.evaluations)
-    mixtures = [mixture for mixture, _ in pilots]
-    generator = torch.Generator().manual_seed(int(seeds[2]))
-    shifts = [
-        torch.rand(SHIFTS, *q.centres.shape, dtype=torch.float64, generator=generator)
-        for q in mixtures
-    ]
-
-    def weights(
-        t: Tensor, log_h: Tensor, log_s: Tensor, own: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Log weights of points t of the components `own`, or of the start, (n); where the start
-        counts instead; where one pilot alone looks; and their depths at an edge in nats."""
-        each = [q.log_each(t) for q in mixtures]
-        both = torch.stack([e.logsumexp(0) - math.log(len(e)) for e in each])
-        log_q = both.logsumexp(0) - math.log(2)
-        rare = _quotient(log_h, log_q) > log_unit + LARGE
-        rare &= log_s + math.log(FROM_START) > log_q
-        depth = term.depth(t)
-        rare |= depth > 0
-        alone = (both[0] - both[1]).abs() > LARGE
-        if own is None:
-            return _quotient(log_h, log_s), rare, alone, depth
-        # The power heuristic: the square of a density over those of all.
-        components = torch.cat(each)
-        log_power = (2 * components).logsumexp(0) - components.gather(0, own[None])[0]
-        return _quotient(log_h, log_power), rare, alone, depth
-
-    def weighted(*parts: Tensor) -> tuple[Tensor, ...]:
-        chunks = zip(*(part.split(CHUNK) for part in parts), strict=True)
-        return tuple(map(torch.cat, zip(*(weights(*chunk) for chunk in chunks), strict=True)))
-
-    # Sums for each shift: of both halves, of the start's draws, where one pilot alone looks, of
-    # two shells beside edges, and of the start's draws beyond them. The largest weights.
-    sums = torch.full((6, SHIFTS), -torch.inf, dtype=torch.float64)
-    largest_w = [sums.new_zeros(0), sums.new_zeros(0)]
-    m, from_start, precise = 0, 0, 0
-    while True:
-        for k, (q, shift) in enumerate(zip(mixtures, shifts, strict=True)):
-            t = q.points(_lattice(m, shift))
-            own = torch.arange(t.shape[1])[:, None] + k * len(mixtures[0].centres)
-            own = own.expand(t.shape[:-1]).flatten()
-            t = t.flatten(0, -2)
-            log_w, rare, alone, depth = weighted(t, *term.log_densities(t), own)
-            for i in (0, 1):
-                shell = (depth <= -SHELL * i) & (depth > -SHELL * (i + 1))
-                _add(sums[3 + i], log_w.where(shell, -torch.inf))
-            log_w = log_w.masked_fill(rare, -torch.inf)
-            largest_w[0] = _largest(largest_w[0], log_w)
-            _add(sums[0], log_w)
-            _add(sums[2], log_w.masked_fill(~alone, -torch.inf))
-            new = max(int(FROM_START * len(t) / 2 / SHIFTS), 1)
-            log_w, rare, _, depth = weighted(*term.draw(new * SHIFTS, generator))
-            log_w = log_w.where(rare, -torch.inf)
-            _add(sums[1], log_w)
-            _add(sums[5], log_w.where(depth > 0, -torch.inf))
-            largest_w[1] = _largest(largest_w[1], log_w)
-            from_start += new
-        count = sums.new_tensor([2.0**m, from_start, *[2.0**m] * 3, from_start]).log()
-        log_means = sums - count[:, None]
-        largest = float(log_means.max())
-        error = math.inf
-        if largest > -math.inf:
-            values, start, alone, last, other, beyond = (log_means - largest).exp()
-            values = values + start
-            value, only = float(values.mean()), float(alone.mean())
-            error = float(values.std()) / math.sqrt(SHIFTS) / value
-            # Capture and recapture: what one pilot alone has found bounds what both have missed.
-            error += only / max(value - only, 1e-300)
-            # Beyond the last shell that floats resolve its mass goes on falling as it did.
-            fall = float(last.mean() / other.mean().clamp(min=1e-300))
-            fall = 0.9999 if fall > 0.95 else fall
-            missed = float(last.mean()) * fall / (1 - fall) - float(beyond.mean())
-            error = math.hypot(error, missed / value)
-            tail = torch.cat([w - c for w, c in zip(largest_w, count, strict=False)]) - largest
-            error += _beyond(tail - math.log(SHIFTS * value))
-            log_value = largest + math.log(value)
-            # Log densities of hundreds of nats are right to so much of themselves.
-            error += 1e-13 * max(1.0, abs(log_value))
-        points = 2**m * SHIFTS * sum(len(q.centres) for q in mixtures)
-        # The first error below the aim may be so by chance: two in a row are asked.
-        precise = precise + 1 if error <= relative_error else 0
-        if precise == 2 or term.evaluations + (1 + FROM_START) * points > draws:
+    integral = _Integral(term, [mixture for mixture, _ in pilots], log_unit, seed)
+    precise = 0
+    # The first error below the aim may be so by chance: two in a row are asked.
+    while precise < 2:
+        integral.refine()
+        estimate = integral.estimate()
+        precise = precise + 1 if estimate.error <= relative_error else 0
+        if term.evaluations + (1 + DEFENSIVE_SHARE) * integral.points > draws:
             break
-        m += 1
     # Above this the value says nothing.
-    if not error < 10:
+    if not estimate.error < 10:
         raise ValueError(
             f"{term.name}: {draws:,} draws do not resolve its mass, if it is finite: it grows at "
             "an edge or a point, or two pilots share no part of it. Raise draws, or define "
             "sample_defensive near it"
         )
-    return _LogEstimate(log_value, error, term.evaluations)
+    return estimate
 
 
-def _from_start(term: _Term, relative_error: float, draws: int, seed: int) -> _LogEstimate | None:
-    """The logarithm of a term by draws of its start, if these are good enough; else None."""
+class _Weights(NamedTuple):
+    """Weights of points (n) with what decides how they count.
+
+    Arguments:
+        log_w: Their logarithms in nats.
+        defensive: Where the defensive draws integrate, and not the mixtures: the set B.
+        lone: Where one pilot's mixture is a hundred times denser than the other's.
+        depth: How far they lie beyond what floats resolve beside an edge, in nats.
+    """
+
+    log_w: Tensor
+    defensive: Tensor
+    lone: Tensor
+    depth: Tensor
+
+
+class _Integral:
+    """A term by lattices in the components of two mixtures, and by defensive draws.
+
+    Arguments:
+        term: The integrand.
+        mixtures: One of each pilot.
+        log_unit: Its logarithm as far as the pilots know it, in nats.
+        seed: Of the shifts and of the defensive draws.
+
+    Attributes:
+        points: Points of all lattices so far.
+    """
+
+    def __init__(
+        self, term: _Term, mixtures: list[StudentMixture], log_unit: float, seed: int
+    ) -> None:
+        self.term, self.mixtures, self.log_unit = term, mixtures, log_unit
+        self.generator = torch.Generator().manual_seed(seed)
+        self.shifts = [
+            torch.rand(SHIFTS, *q.centres.shape, dtype=torch.float64, generator=self.generator)
+            for q in mixtures
+        ]
+        self.doublings = self.points = self.defensive_draws = 0
+        # Logarithms of sums for each shift, and the largest of the weights.
+        none = torch.full((SHIFTS,), -torch.inf, dtype=torch.float64)
+        parts = ("lattices", "lone", "last shell", "shell before", "defensive", "beyond")
+        self.log_sums = dict.fromkeys(parts, none)
+        self.largest = {"lattices": none[:0], "defensive": none[:0]}
+
+    def refine(self) -> None:
+        """Doubles the lattices, and takes a quarter as many defensive draws as new points."""
+        first = 0
+        for q, shift in zip(self.mixtures, self.shifts, strict=True):
+            t = q.points(_lattice(self.doublings, shift))
+            component = torch.arange(first, first + t.shape[1])[:, None].expand(t.shape[:-1])
+            first += t.shape[1]
+            t = t.flatten(0, -2)
+            self._add_lattice(t, component.flatten())
+            self._add_defensive(max(int(DEFENSIVE_SHARE * len(t) / 2 / SHIFTS), 1))
+        self.points = 2**self.doublings * SHIFTS * first
+        self.doublings += 1
+
+    def _add_lattice(self, t: Tensor, component: Tensor) -> None:
+        w = self._weights(t, *self.term.log_densities(t), component)
+        for part, near in (("last shell", 0.0), ("shell before", SHELL)):
+            self._add(part, w.log_w, (w.depth <= -near) & (w.depth > -near - SHELL))
+        self._add("lattices", w.log_w, ~w.defensive)
+        self._add("lone", w.log_w, ~w.defensive & w.lone)
+
+    def _add_defensive(self, of_each_shift: int) -> None:
+        w = self._weights(*self.term.draw(of_each_shift * SHIFTS, self.generator))
+        self._add("defensive", w.log_w, w.defensive)
+        self._add("beyond", w.log_w, w.defensive & (w.depth > 0))
+        self.defensive_draws += of_each_shift
+
+    def _add(self, part: str, log_w: Tensor, chosen: Tensor) -> None:
+        """Adds the chosen weights, those of the first shift first, to a sum."""
+        log_w = log_w.where(chosen, -torch.inf)
+        new = log_w.unflatten(0, (SHIFTS, -1)).logsumexp(-1)
+        self.log_sums[part] = torch.logaddexp(self.log_sums[part], new)
+        if part in self.largest:
+            both = torch.cat([self.largest[part], log_w])
+            self.largest[part] = both.topk(min(len(both), MOST_FITTED)).values
+
+    def _weights(self, *of_points: Tensor) -> _Weights:
+        chunks = zip(*(part.split(POINTS_AT_ONCE) for part in of_points), strict=True)
+        weights = zip(*(self._weights_of_few(*chunk) for chunk in chunks), strict=True)
+        return _Weights(*map(torch.cat, weights))
+
+    def _weights_of_few(
+        self, t: Tensor, log_h: Tensor, log_s: Tensor, component: Tensor | None = None
+    ) -> _Weights:
+        """The weights of points t (n, D) of components (n), or of the defensive density."""
+        log_components = [q.log_each(t) for q in self.mixtures]
+        log_mixtures = torch.stack([q.logsumexp(0) - math.log(len(q)) for q in log_components])
+        log_q = log_mixtures.logsumexp(0) - math.log(2)
+        depth = self.term.depth(t)
+        large = _quotient(log_h, log_q) > self.log_unit + LARGE
+        defensive = (large & (log_s + math.log(DEFENSIVE_SHARE) > log_q)) | (depth > 0)
+        lone = (log_mixtures[0] - log_mixtures[1]).abs() > LARGE
+        log_density = log_s
+        if component is not None:
+            # The power heuristic: the square of a density over those of all.
+            log_all = torch.cat(log_components)
+            log_density = (2 * log_all).logsumexp(0) - log_all.gather(0, component[None])[0]
+        return _Weights(_quotient(log_h, log_density), defensive, lone, depth)
+
+    def estimate(self) -> _LogEstimate:
+        """The logarithm of the term and its error, by the sums so far."""
+        log_counts = dict.fromkeys(self.log_sums, (self.doublings - 1) * math.log(2))
+        log_counts |= dict.fromkeys(("defensive", "beyond"), math.log(self.defensive_draws))
+        log_means = {part: total - log_counts[part] for part, total in self.log_sums.items()}
+        log_unit = float(torch.stack([*log_means.values()]).max())
+        if log_unit == -math.inf:
+            return _LogEstimate(-math.inf, math.inf, self.term.evaluations)
+        means = {part: (log_mean - log_unit).exp() for part, log_mean in log_means.items()}
+        of_shifts = means["lattices"] + means["defensive"]
+        value, lone, last, before, beyond = (
+            float(part.mean())
+            for part in (
+                of_shifts,
+                *(means[part] for part in ("lone", "last shell", "shell before", "beyond")),
+            )
+        )
+        error = float(of_shifts.std()) / math.sqrt(SHIFTS) / value
+        # Capture and recapture: what one pilot alone has found bounds what both have missed.
+        error += lone / max(value - lone, 1e-300)
+        # Beyond the last shell that floats resolve its mass goes on falling as it did.
+        fall = last / max(before, 1e-300)
+        fall = 0.9999 if fall > 0.95 else fall
+        error = math.hypot(error, (last * fall / (1 - fall) - beyond) / value)
+        tail = torch.cat([log_w - log_counts[part] for part, log_w in self.largest.items()])
+        error += _beyond(tail - log_unit - math.log(SHIFTS * value))
+        log_value = log_unit + math.log(value)
+        # Log densities of hundreds of nats are right to so much of themselves.
+        error += 1e-13 * max(1.0, abs(log_value))
+        return _LogEstimate(log_value, error, self.term.evaluations)
+
+
+def _directly(term: _Term, relative_error: float, draws: int, seed: int) -> _LogEstimate | None:
+    """The logarithm of a term by defensive draws, if these are good enough; else None."""
     generator = torch.Generator().manual_seed(seed)
     log_w = torch.zeros(0, dtype=torch.float64)
     while True:
-        x, log_s = term.start.draw(min(CHUNK, draws), generator)
-        inside = term._inside(x)
+        x, log_s = term.defensive.draw(min(POINTS_AT_ONCE, draws), generator)
+        inside = term.inside(x)
         new = torch.full_like(log_s, -torch.inf)
-        new[inside] = term._log_integrand(x[inside]) - log_s[inside]
+        new[inside] = term.log_integrand(x[inside]) - log_s[inside]
         term.evaluations += len(x)
         log_w = torch.cat([log_w, new])
         log_sum = float(log_w.logsumexp(0))
@@ -439,19 +511,13 @@ def _from_start(term: _Term, relative_error: float, draws: int, seed: int) -> _L
         if not share.square().sum() * len(share) < 1 / RETAINED:
             return None
         error = float(share.std()) * math.sqrt(len(share)) + _beyond(share.log())
-        if error <= relative_error or term.evaluations + CHUNK > draws:
+        if error <= relative_error or term.evaluations + POINTS_AT_ONCE > draws:
             return _LogEstimate(log_sum - math.log(len(log_w)), error, term.evaluations)
-
-
-def _largest(log_w: Tensor, more: Tensor) -> Tensor:
-    """The largest ones of log weights."""
-    both = torch.cat([log_w, more])
-    return both.topk(min(len(both), PARTICLES)).values
 
 
 def _beyond(log_shares: Tensor) -> float:
     """The share of a mean that lies beyond its largest summands, (n,), if their tail is heavy."""
-    tail = pareto_tail(log_shares.topk(min(len(log_shares), PARTICLES)).values.numpy())
+    tail = pareto_tail(log_shares.topk(min(len(log_shares), MOST_FITTED)).values.numpy())
     if not tail.k > 0.5:
         return 0.0
     return math.exp(float(log_shares.max())) / (1 - min(tail.k + 2 * tail.error, 0.99))
@@ -462,11 +528,6 @@ def _quotient(log_h: Tensor, log_q: Tensor) -> Tensor:
     return (log_h - log_q).where((log_h > -torch.inf) & (log_q < torch.inf), -torch.inf)
 
 
-def _add(sums: Tensor, log_w: Tensor) -> None:
-    """Adds weights, those of the first shift first, to its sum."""
-    sums.copy_(torch.logaddexp(sums, log_w.unflatten(0, (len(sums), -1)).logsumexp(-1)))
-
-
 def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[StudentMixture, float]:
     """A mixture fitted to the term, and the logarithm of the term as far as it has seen it."""
     generator = torch.Generator().manual_seed(seed)
@@ -474,17 +535,17 @@ def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[Stud
     settled, best = 0, 0.0
     for step in range(STEPS):
         n = sizes[min(step, 1)]
-        own = int(n * (DEFENCE if step else share))
-        t, log_h, log_s = term.draw(own, generator)
-        each = -(-(n - own) // len(mixture.centres))
-        cube = torch.rand(
-            len(mixture.centres), each, term.dim, dtype=torch.float64, generator=generator
-        )
-        t = torch.cat([t, mixture.points(cube).flatten(0, -2)])
-        h, s = term.log_densities(t[own:])
-        log_h, log_s = torch.cat([log_h, h]), torch.cat([log_s, s])
-        log_m = torch.cat([mixture.log_prob(part) for part in t.split(CHUNK)])
-        log_q = torch.logaddexp(log_s + math.log(own / len(t)), log_m + math.log1p(-own / len(t)))
+        first = int(n * (LATER_SHARE if step else share))
+        defensive = term.draw(first, generator)
+        components = len(mixture.centres)
+        size = (components, -(-(n - first) // components), term.dim)
+        cube = torch.rand(size, dtype=torch.float64, generator=generator)
+        others = mixture.points(cube).flatten(0, -2)
+        both = zip(defensive, (others, *term.log_densities(others)), strict=True)
+        t, log_h, log_s = map(torch.cat, both)
+        log_m = torch.cat([mixture.log_prob(part) for part in t.split(POINTS_AT_ONCE)])
+        part = first / len(t)
+        log_q = torch.logaddexp(log_s + math.log(part), log_m + math.log1p(-part))
         log_w = _quotient(log_h, log_q)
         if not (log_w > -torch.inf).any():
             continue
@@ -503,9 +564,9 @@ def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[Stud
 def _broad(dim: int) -> StudentMixture:
     """The broad component alone."""
     centre = torch.zeros(1, dim, dtype=torch.float64)
-    scale = WIDTH * torch.eye(dim, dtype=torch.float64)
+    scale = BROAD_SCALE * torch.eye(dim, dtype=torch.float64)
     one = torch.ones(1, dtype=torch.float64)
-    return StudentMixture(one.log(), centre, scale[None], OF_BROAD * one)
+    return StudentMixture(one.log(), centre, scale[None], BROAD_DEGREES * one)
 
 
 def _with_broad(fitted: StudentMixture) -> StudentMixture:
@@ -536,25 +597,25 @@ def _fitted(t: Tensor, log_w: Tensor, log_q: Tensor, generator: torch.Generator)
     alive = log_w > -torch.inf
     t, log_w, log_nq = t[alive], log_w[alive], log_q[alive] + math.log(len(alive))
     w, log_h = log_w.softmax(0), log_w + log_nq
-    if len(w) > PARTICLES:
+    if len(w) > MOST_FITTED:
         # Heavy draws as they are; of light ones some, each with the weight of several.
-        at = torch.multinomial(w, PARTICLES, generator=generator)
+        at = torch.multinomial(w, MOST_FITTED, generator=generator)
         t, log_nq, log_h = t[at], log_nq[at], log_h[at]
-        w = w[at].clamp(min=1 / PARTICLES)
+        w = w[at].clamp(min=1 / MOST_FITTED)
         w = w / w.sum()
-    best = COMPONENTS[0]
+    best = COMPONENTS_TRIED[0]
     if float(1 / w.square().sum()) > 4 * (t.shape[-1] + 1):
         half, half_log_nq = (t[::2], w[::2]), log_nq[::2] - math.log(2)
         log_wh = (w.log() + log_h)[1::2]
         moments = []
-        for many in COMPONENTS:
+        for many in COMPONENTS_TRIED:
             mixture = _with_broad(
                 StudentMixture.fit(*half, many, generator, log_density=half_log_nq)
             )
             log_own = mixture.log_prob(t[1::2])
             moments.append(float((log_wh - log_own).logsumexp(0)))
         enough = min(moments) + math.log(WORTH)
-        best = next(m for m, have in zip(COMPONENTS, moments, strict=True) if have <= enough)
+        best = next(m for m, have in zip(COMPONENTS_TRIED, moments, strict=True) if have <= enough)
     return _with_broad(StudentMixture.fit(t, w, best, generator, log_density=log_nq))
 
 

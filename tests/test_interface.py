@@ -88,6 +88,10 @@ RESULTS = {
     "a map": lambda: amci.amortization_map(TAIL, ORACLE, size=2),
     "a problem": lambda: TAIL,
     "proposals": lambda: ORACLE,
+    "a reference value": lambda: amci.reference_value(TAIL, **AT, draws=1000),
+    "reference values": lambda: amci.reference_value(
+        TAIL, [[0.0], [1.0]], [[1.0], [2.0]], draws=1000
+    ),
     "reuse": lambda: amci.reuse_errors(TAIL, ORACLE, **AT, alphas=[1.0], betas=[0.0], runs=500),
     "a stream": lambda: amci.stream_error_curves(TAIL, ORACLE, **AT, runs=2),
     "a model card": lambda: amci.load_proposals("tail-1d").card,

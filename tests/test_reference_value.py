@@ -36,6 +36,7 @@ def test_a_smooth_integrand_comes_to_a_millionth():
     found = amci.reference_value(problem, 1.0, 3.0)
     truth = float(problem.truth(1.0, 3.0))
     assert abs(found.value - truth) < 4 * found.standard_error < 8e-6 * truth
+    assert str(found).startswith("mu = 0.000203")
 
 
 @pytest.mark.parametrize(("y", "theta"), [(0.0, 1.0), (-1.0, 3.0), (2.0, 0.0)])
