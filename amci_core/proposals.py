@@ -191,13 +191,11 @@ def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] 
     if not path.is_file():
         return None
     evaluation: dict[str, Any] = read_json(path)
-    _check_entry(path, evaluation, {"estimators": dict})
+    _check_entry(path, evaluation, {"estimators": dict, "weights": dict})
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     # Of proposals that its estimators do not draw from it says nothing. Where a process was killed
     # between weights and evaluation, that is of other weights.
-    if not evaluation.get("weights", hashes).items() <= hashes.items():
-        return None
-    return evaluation
+    return evaluation if evaluation["weights"].items() <= hashes.items() else None
 
 
 def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
@@ -246,18 +244,15 @@ def _flow(
     path = folder / entry["file"]
     family = entry["family"]
     if family not in FAMILIES:
-        known = ", ".join(FAMILIES)
         raise StoredFileError(
-            f"{folder / 'config.json'}: family {family!r} of {path.name} is not one of {known}"
+            f"{folder / 'config.json'}: family {family!r} of {path.name} is not one of "
+            f"{', '.join(FAMILIES)}. Put a family of your own into FAMILIES before"
         )
     try:
         flow = FAMILIES[family](chosen, **entry["arguments"])
         flow.load_state_dict(tensors)
     except (RuntimeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
-        reason = str(error).partition("\n")[0]
-        if isinstance(error, KeyError):
-            reason = f"there is no {reason} among its parts or in FAMILIES; a family of your own "
-            reason += "has to be put there before"
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
     if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):
         raise StoredFileError(f"{path}: holds a number that is not finite")
