@@ -2,10 +2,19 @@ r"""Checks of plain arguments, and random numbers from a seed."""
 
 from __future__ import annotations
 
-__all__ = ["check_count", "check_name", "check_number", "check_seed", "part_seed", "seed_sequence"]
+__all__ = [
+    "check_count",
+    "check_name",
+    "check_number",
+    "check_seed",
+    "part_seed",
+    "seed_from",
+    "seed_sequence",
+]
 
 import difflib
 import math
+import secrets
 from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
@@ -79,6 +88,28 @@ def check_seed(value: Any) -> int:
         ValueError: it is not one.
     """
     return check_count("seed", value, low=0, high=2**63 - 1)
+
+
+def seed_from(seed: Any, rng: Any = None) -> int:
+    """The seed of a public function's random numbers, from its arguments `seed` and `rng`.
+
+    Arguments:
+        seed: Whole number from 0 to 2^63 - 1; None for a random one.
+        rng: A `numpy.random.Generator`, of which a seed is drawn in the place of `seed`.
+
+    Raises:
+        ValueError: seed or rng is not one.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> seed_from(3), seed_from(0, rng) == seed_from(0, rng)
+        (3, False)
+    """
+    if rng is None:
+        return secrets.randbits(63) if seed is None else check_seed(seed)
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng: expected a numpy.random.Generator or None, got {rng!r:.60}")
+    return int(rng.integers(2**63))
 
 
 def seed_sequence(seed: Any, purpose: str = "runs") -> np.random.SeedSequence:

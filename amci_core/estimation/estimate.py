@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from amci_core._arguments import check_count, check_number
+from amci_core._arguments import check_count, check_number, seed_from
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, Requirements, requirements_near
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
@@ -50,7 +50,8 @@ def estimate(
     shift: float = 0.0,
     points: str | None = None,
     diagnose: bool = True,
-    seed: int = 0,
+    seed: int | None = 0,
+    rng: np.random.Generator | None = None,
 ) -> Estimate:
     """Estimates mu(y, theta) = E[f(x; theta)] under p(x | y).
 
@@ -87,7 +88,8 @@ def estimate(
             density, and the density of each proposal at the draws of others. With `amci` or
             another table a batch is then 15 to 40 times as fast; `value` and `terms` are all that
             the result can give.
-        seed: Whole number >= 0; the same seed gives the same draws.
+        seed: Whole number >= 0; the same seed gives the same draws. None for a random one.
+        rng: Generator of a seed, in the place of `seed`.
 
     Returns:
         `Estimate`: `value` (*), in units of f, `standard_error`, `interval(level)`,
@@ -134,6 +136,7 @@ def estimate(
     reserve[DEFENSIVE] = counts[DEFENSIVE]
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and cases together", points, low=1, high=MAX_POINTS)
+    seed = seed_from(seed, rng)
     for_points, for_choices = generators(seed)
     drawn = sampler.draw(
         reserve,

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from amci_core._arguments import check_count, check_number
+from amci_core._arguments import check_count, check_number, seed_from
 from amci_core.diagnostics import Verdict
 from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.result import Estimate
@@ -174,7 +174,8 @@ def estimate_several(
     *,
     draws: int = 512,
     defensive: float = DEFENSIVE_SHARE,
-    seed: int = 0,
+    seed: int | None = 0,
+    rng: np.random.Generator | None = None,
 ) -> Several:
     """Estimates E[f_k(x; theta)] under one p(x | y) for several f_k, from the same draws.
 
@@ -185,7 +186,8 @@ def estimate_several(
         theta: The parameters of all f.
         draws: Total number of draws, shared evenly by q2 and all q1.
         defensive: Share of all draws from the problems' defensive densities.
-        seed: Whole number >= 0; the same seed gives the same draws.
+        seed: Whole number >= 0; the same seed gives the same draws. None for a random one.
+        rng: Generator of a seed, in the place of `seed`.
 
     Returns:
         `Several`: `value` (*, K) and `covariance` (*, K, K) of the errors, with
@@ -235,7 +237,9 @@ def estimate_several(
         for k, problem in enumerate(problems):
             densities[k, DEFENSIVE] = DefensiveDensity(problem, y, theta)
             counts[k, DEFENSIVE] = each_defensive
-    drawn, log_q = draw_all(densities, counts, dict.fromkeys(counts, generators(seed)[0]))
+    drawn, log_q = draw_all(
+        densities, counts, dict.fromkeys(counts, generators(seed_from(seed, rng))[0])
+    )
     points = torch.cat([drawn[key] for key in counts], -2)
     rows = {key: torch.cat([log_q[key][j] for j in counts], -1).numpy() for key in counts}
     found, first = [], None

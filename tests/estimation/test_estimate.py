@@ -376,7 +376,7 @@ def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
         ({"defensive": -0.1}, r"defensive: expected a number from 0 to below 1, got -0.1"),
         ({"defensive": "half"}, r"defensive: expected a number from 0 to below 1, got 'half'"),
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
-        ({"seed": None}, r"seed: expected a whole number .* got None"),
+        ({"rng": 3}, r"rng: expected a numpy.random.Generator or None, got 3"),
         (
             {"estimator": "bound"},
             r"estimator: expected one of amci-cv, .* or a table, got 'bound'",
@@ -391,6 +391,14 @@ def test_bad_arguments_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
+
+
+def test_a_generator_or_no_seed_gives_other_draws_each_time():
+    case = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0}
+    once, again = np.random.default_rng(5), np.random.default_rng(5)
+    first, second = (amci.estimate(**case, rng=once).value for _ in range(2))
+    assert first == amci.estimate(**case, rng=again).value != second
+    assert amci.estimate(**case, seed=None).value != amci.estimate(**case, seed=None).value
 
 
 def test_draws_set_for_each_proposal_may_leave_the_complement_to_its_share():
