@@ -11,7 +11,7 @@ import pytest
 
 import amci_core as amci
 import amci_core.models
-from amci_core.estimators import ESTIMATORS
+from amci_core.estimators import ESTIMATORS, Tabled, tables
 from amci_core.flows import FAMILIES, Proposals
 from amci_core.flows.families import Family
 from amci_core.training.trainer import OBJECTIVES, TermRecipe, Trainer
@@ -94,11 +94,22 @@ class AffineLogistic(Trainable):
 '''
 
 ESTIMATOR = '''
-"""Half of every term from each proposal."""
-from amci_core.estimators import tables
-from amci_core.estimators.estimators import Tabled
+"""Each term from each proposal, in proportion to its draws: more of these for q2."""
+from amci_core.estimators import Estimator, Prepared, tables
 
-halves = Tabled(tables.reuse(0.5, 0.5))
+
+class Weighted(Estimator):
+    def counts(self, totals, present, defensive=None):
+        even = super().counts(totals, present, defensive)
+        moved = even[:, 0] // 2
+        even[:, 0] -= moved
+        even[:, 2] += moved
+        return even
+
+    def apply(self, draws, counts=None):
+        counts = draws.totals if counts is None else counts
+        share = draws.count(0) / (draws.count(0) + draws.count(2))
+        return Prepared(tables.reuse(share, share), draws, counts)
 '''
 
 OBJECTIVE = '''
@@ -143,7 +154,8 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
 ):
     monkeypatch.setitem(amci_core.models._PROBLEMS, "call", new("call", PROBLEM).Call)
     monkeypatch.setitem(FAMILIES, "affine-logistic", Family(new("logistic", FLOW).AffineLogistic))
-    monkeypatch.setitem(ESTIMATORS, "halves", new("halves", ESTIMATOR).halves)
+    monkeypatch.setitem(ESTIMATORS, "halves", Tabled(tables.reuse(0.5, 0.5)))
+    monkeypatch.setitem(ESTIMATORS, "weighted", new("weighted", ESTIMATOR).Weighted())
 
     problem = amci.problem("call")
     assert "call" in amci.problems()
@@ -162,17 +174,19 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
         cases=3,
         runs=40,
         draws=[20, 2000],
-        estimators=["amci", "halves", "bound"],
+        estimators=["amci", "halves", "weighted", "bound"],
         seed=1,
     )
-    assert list(found.estimators) == ["amci", "halves", "bound"]
-    for name in ("amci", "halves"):
+    assert list(found.estimators) == ["amci", "halves", "weighted", "bound"]
+    for name in ("amci", "halves", "weighted"):
         few, many = found.estimators[name]["remse_median"]
         # Errors fall like one over the draws, a factor of 100 up to noise.
         assert few / 1000 < many < few / 10
     mu = problem.truth(1.0, 0.0)
-    error = amci.estimate(problem, loaded, 1.0, 0.0, draws=4000, estimator="halves", seed=2)
-    np.testing.assert_allclose(error.value, mu, atol=5 * error.standard_error)
+    for name in ("halves", "weighted"):
+        error = amci.estimate(problem, loaded, 1.0, 0.0, draws=4000, estimator=name, seed=2)
+        assert error.draws == 4000
+        np.testing.assert_allclose(error.value, mu, atol=5 * error.standard_error)
 
 
 def test_an_objective_is_one_file_and_one_line(new, monkeypatch):

@@ -11,6 +11,7 @@ __all__ = [
     "Draws",
     "Estimator",
     "Moments",
+    "Prepared",
     "Tabled",
     "combine",
     "moments",
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 from amci_core.estimators import tables
-from amci_core.estimators.combine import Combined, combine
+from amci_core.estimators.combine import Combined, Prepared, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
 from amci_core.estimators.estimators import ESTIMATORS, Estimator, Tabled, resolve
 from amci_core.estimators.mis import Moments, moments

@@ -125,18 +125,6 @@ def test_reliable_is_said_where_the_draws_can_tell_and_nowhere_else(case):
         assert abs((levels == level).mean() - share) <= 0.1
 
 
-def test_a_weight_that_is_everything_is_not_reliable_where_its_f_is_the_mean():
-    # Of light rows f is -1, 0 or 1 and of the heavy one 0: residuals are small and many.
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        f, log_weight = rng.integers(-1, 2, 200) * 1.0, 0.1 * rng.normal(size=200)
-        f[0], log_weight[0] = 0.0, 15.0
-        order = rng.permutation(200)
-        found = amci.diagnose(log_weight=log_weight[order], f=f[order])
-        assert found.verdict.level != "reliable"
-        assert np.isnan(found.standard_error)
-
-
 def test_an_f_that_no_draw_contradicts_has_no_error_to_state():
     problem = amci.model(prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f="x > -4")
     prior = amci.load_proposals(problem, variant="defensive")
@@ -154,16 +142,6 @@ def test_light_draws_with_another_f_say_nothing_of_its_error():
     )
     assert np.isnan(found.standard_error)
     assert found.verdict.text.startswith("use more draws: all n draws for E1 have the same f")
-
-
-def test_draws_with_one_and_the_same_f_say_nothing_of_its_error():
-    q2, reference = (Normals(2000, (1, 0, 1.3)), Normals(300, (1, 0, 2)))
-    for parts in ({"q2": q2}, {"q2": q2, "defensive": reference}):
-        found = diagnosed(norm.logpdf, np.ones_like, parts, seed=0, name="snis")
-        assert found.value == pytest.approx(1, abs=1e-14)
-        assert np.isnan(found.standard_error)
-        assert np.isnan(found.interval()).all()
-        assert found.verdict.text.startswith("use more draws: all n draws for E1 have the same f")
 
 
 @pytest.mark.parametrize("estimator", ["amci-cv", "snis-q2", "snis-qm"])
@@ -228,22 +206,10 @@ def chain(seed, *, correlation, n=3000):
     return {"log_joint": norm.logpdf(x), "log_q": norm.logpdf(x), "f": x}
 
 
-def resampled(seed):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(0, 1.2, 500)[rng.integers(0, 500, 4000)]
-    return {"log_joint": norm.logpdf(x), "log_q": norm.logpdf(x, 0, 1.2), "f": np.square(x)}
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        (resampled, r"do not trust: 3,5\d\d of 4,000 rows are copies of others"),
-        (lambda seed: chain(seed, correlation=0.9), r"do not trust: rows of q2 are correlated"),
-    ],
-)
-def test_rows_that_are_no_independent_draws_are_never_reliable(table, said):
+def test_rows_that_are_no_independent_draws_are_never_reliable():
     for seed in range(10):
-        assert re.match(said, amci.diagnose(**table(seed)).verdict.text)
+        text = amci.diagnose(**chain(seed, correlation=0.9)).verdict.text
+        assert text.startswith("do not trust: rows of q2 are correlated")
 
 
 def test_with_the_number_of_independent_draws_a_chain_has_its_error():

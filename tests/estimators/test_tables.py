@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from discrete import moments_of, signed
 
-from amci_core import problem
 from amci_core.estimators import Moments, relative_variance, resolve, snis_bound
 from amci_core.estimators.tables import (
     amci,
@@ -70,23 +69,6 @@ def test_no_sample_reuse_has_less_variance_than_the_optimum(counts):
         assert of_table(table, found) > least
 
 
-def test_the_optimum_for_two_proposals_is_u_star():
-    a = np.array([[2.0, 0.9], [0.9, 1.5]])
-    b = np.array([[7.0, 1.1], [1.1, 0.4]])
-    n, m, mean = 60, 20, np.array([0.3, 0.0, 1.2])
-    covariance = np.full((3, 3, 3), np.nan)
-    for j, form in ((0, a), (2, b)):
-        covariance[j] = 0
-        covariance[j][np.ix_([0, 2], [0, 2])] = form
-    found = moments_of(mean, covariance, np.array([n, 0, m]))
-    sign, mu = np.diag([1.0, -1.0]), mean[0] / mean[2]
-    p, q, e = sign @ a @ sign / n, sign @ b @ sign / m, np.array([1, mu])
-    u = np.linalg.solve(p + q, q @ e)
-    table = optimum(found)
-    assert table[0, 0] == pytest.approx(u[0])
-    assert table[0, 2] == pytest.approx(u[1] / mu)
-
-
 def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
     found = MODEL.moments((40, 1, 50))
     covariance = found.covariance.copy()
@@ -131,15 +113,6 @@ def test_no_split_has_less_variance(table):
 @pytest.mark.parametrize(("table", "counts"), [(snis_q1(), [9, 0, 0]), (snis_q2(), [0, 0, 9])])
 def test_snis_gives_all_draws_to_its_one_proposal(table, counts):
     assert split_draws(table, signed().moments((1, 1, 1)), 9).tolist() == counts
-
-
-def test_the_bound_of_an_indicator_has_a_closed_form():
-    tail = problem("tail-1d")
-    y, theta = tail.cases(50, seed=0)
-    draws = np.array([2, 10, 1000])
-    mu = tail.truth(y, theta)[:, None]
-    relative = snis_bound(tail.mean_absolute_deviation(y, theta), draws) / mu**2
-    np.testing.assert_allclose(relative, 4 * (1 - mu) ** 2 / draws, rtol=1e-9)
 
 
 def test_the_bound_is_the_variance_of_the_best_proposal():

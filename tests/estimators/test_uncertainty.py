@@ -5,7 +5,7 @@ import pytest
 from discrete import judged, prepared, signed
 from scipy.special import stdtrit
 
-from amci_core.estimators import Draws
+from amci_core.estimators import Draws, relative_variance
 from amci_core.estimators.tables import amci, snis_q2
 from amci_core.estimators.uncertainty import Uncertainty
 
@@ -42,6 +42,8 @@ def test_standard_errors_and_biases_are_those_of_many_estimates(name):
     stated = np.sqrt(np.mean(np.square(found.standard_error)))
     # A sample variance of nearly normal values is known to sqrt(2 / runs).
     assert stated == pytest.approx(found.value.std(), rel=4 / np.sqrt(2 * runs) + 0.02)
+    predicted = np.sqrt(relative_variance(TABLES[name], MODEL.moments((n, n, n))))
+    assert stated == pytest.approx(predicted * MODEL.size, rel=0.02)
     error = found.value.std() / np.sqrt(runs)
     assert abs((found.value - found.bias).mean() - MODEL.mu) < 4 * error + 0.3 * found.bias.std()
 
