@@ -125,23 +125,15 @@ class Regression:
         """What each draw adds to the estimate's error: (r_t - b_t' Q) / n over E2."""
         log_E2, log_mu = self.combined.log_terms[..., 0, 2], self.combined.log_unit[..., 0]
         Q = np.stack(list(self.ratios.values()), axis=-2)
-        residuals, sizes = np.zeros((2, 3, *self.draws.log_joint.shape))
+        h, size = np.zeros((2, 3, *self.draws.log_joint.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             for t, (log_unit, y, r, b) in self.fits.items():
                 # In the unit of the estimate and over its E2.
                 log_scale = log_unit - log_E2 - (log_mu if t < 2 else 0.0)
                 scale = self.combined.sign[..., 0, 2] * np.exp(log_scale) / self.draws.n
-                residuals[t] = scale[..., None] * (r - np.vecmat(b, Q))
-                sizes[t] = np.abs(scale[..., None] * y)
-        return errors_of(
-            self.draws,
-            log_mu,
-            self.combined.ratio[..., 0],
-            of_E1=residuals[0] - residuals[1],
-            of_E2=residuals[2],
-            size_E1=sizes[0] + sizes[1],
-            size_E2=sizes[2],
-        )
+                h[t] = scale[..., None] * (r - np.vecmat(b, Q))
+                size[t] = np.abs(scale[..., None] * y)
+        return errors_of(self.draws, log_mu, self.combined.ratio[..., 0], h, size)
 
 
 def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:

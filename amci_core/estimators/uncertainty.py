@@ -42,6 +42,7 @@ __all__ = [
     "table_errors",
 ]
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -175,28 +176,18 @@ class Errors:
         return np.asarray(squares.max(axis=-1) / np.where(none, np.inf, total))
 
 
-def errors_of(
-    draws: Draws,
-    log_unit: Array,
-    value: Array,
-    of_E1: Array,
-    of_E2: Array,
-    size_E1: Array,
-    size_E2: Array,
-) -> Errors:
-    """The errors of an estimate from what each draw adds to its terms over E2.
+def errors_of(draws: Draws, log_unit: Array, value: Array, h: Array, size: Array) -> Errors:
+    """The errors of an estimate from what each draw adds to its terms.
 
     Arguments:
         draws: The draws, by the components within which they are centred.
         log_unit: Logarithm of the unit of f in nats, (*).
         value: The estimate in that unit, (*).
-        of_E1: What each adds to (E1_plus - E1_minus) / E2, (*, n).
-        of_E2: What each adds to E2 / E2, (*, n).
-        size_E1: Of what each adds to E1_plus and E1_minus, the absolute values, (*, n).
-        size_E2: Likewise of E2.
+        h: What each adds to E1_plus, E1_minus and E2, over E2, (3, *, n).
+        size: What each carries of these terms, in absolute value, (3, *, n).
     """
     counts = tuple(n for n in draws.counts.values() if n)
-    size = size_E1 + np.abs(value[..., None]) * size_E2
+    size_of_mu = size[0] + size[1] + np.abs(value[..., None]) * size[2]
     with np.errstate(divide="ignore"):
         logs = np.abs([np.log(np.abs(draws.f)), draws.log_joint])
     # Of log f and log p, each known to its rounding error, and of some operations.
@@ -204,12 +195,12 @@ def errors_of(
     return Errors(
         log_unit=log_unit,
         value=value,
-        of_E1=centred(of_E1, counts),
-        of_E2=centred(of_E2, counts),
+        of_E1=centred(h[0] - h[1], counts),
+        of_E2=centred(h[2], counts),
         counts=counts,
         sets=draws.strata,
-        rounding=np.asarray(np.finfo(float).eps * np.vecdot(size, nats)),
-        carried_by=np.fmin(effective_number(size), effective_number(size_E2)),
+        rounding=np.asarray(np.finfo(float).eps * np.vecdot(size_of_mu, nats)),
+        carried_by=np.fmin(effective_number(size_of_mu), effective_number(size[2])),
     )
 
 
@@ -225,50 +216,66 @@ def table_errors(prepared: Prepared, combined: Combined, seen: Pooled) -> Errors
     sign_E2, log_E2 = combined.sign[..., -1, 2, None], combined.log_terms[..., -1, 2]
     log_unit = np.logaddexp(seen.log_mean[..., 0], seen.log_mean[..., 1]) - log_E2
     log_unit = np.where(np.isfinite(log_unit), log_unit, 0.0)
-    units = log_unit + log_E2, log_unit + log_E2, log_E2
-    of_E1, of_E2, size_E1, size_E2, squares = np.zeros((5, *draws.log_joint.shape))
-    covariance, missed = np.zeros((*draws.batch, 2, 2)), np.zeros(draws.batch, dtype=bool)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+    log_units = log_unit + log_E2, log_unit + log_E2, log_E2
+    h = np.zeros((3, *draws.log_joint.shape))
+    h_by_proposal = {}
+    with np.errstate(invalid="ignore", over="ignore"):
         value = combined.ratio[..., -1] * np.exp(combined.log_unit[..., -1] - log_unit)
         for j in needed(table):
-            n, own, v = draws.count(j), draws.stretch(j), table[..., j, :] * sign_E2
-            # What a draw of q_j brings to each term, over E2: the summands of z_j.
-            plus, minus, one = (
-                v[..., t, None] * seen.over(units[t], t, j) if v[..., t].any() else 0 * squares
-                for t in range(3)
-            )
-            of_E1[..., own] = (plus - minus)[..., own] / n
-            of_E2[..., own] = one[..., own] / n
-            size_E1[..., own] = (np.abs(plus) + np.abs(minus))[..., own] / n
-            size_E2[..., own] = np.abs(one)[..., own] / n
-            omega = seen.weights(j)
-            centred_1, centred_2 = (
-                h - (omega * h).sum(axis=-1, keepdims=True) for h in (plus - minus, one)
-            )
-            n_1 = n * spread(omega)
-            squares += _squares(centred_1 - value[..., None] * centred_2, omega, n, n_1)
-            both = np.stack([centred_1, centred_2], axis=-2)
-            products = (omega[..., None, :] * both) @ both.swapaxes(-1, -2)
-            covariance += products / n_1[..., None, None]
-            for t in range(3):
-                # E2 does not enter the error of mu = 0.
-                missed |= seen.misses(t, j) & (v[..., t] != 0) & ((value != 0) | (t != 2))
-    strata = prepared.components or draws
-    errors = errors_of(strata, log_unit, value, of_E1, of_E2, size_E1, size_E2)
+            v = table[..., j, :] * sign_E2
+            h_j = np.zeros_like(h)
+            for t in np.flatnonzero(v.reshape(-1, 3).any(axis=0)).tolist():
+                h_j[t] = v[..., t, None] * seen.over(log_units[t], t, j)
+            own = draws.stretch(j)
+            h[..., own], h_by_proposal[j] = h_j[..., own] / draws.count(j), h_j
+    errors = errors_of(prepared.components or draws, log_unit, value, h, np.abs(h))
     if prepared.components is not None:
         return errors
-    if draws.sets:
-        # All draws weighted as independent ones say what a proposal misses, but no more.
-        by_all = errors.uncertainty
-    else:
+    by_all = _by_all_draws(table, errors, seen, h_by_proposal)
+    return replace(errors, by_all=by_all)
+
+
+def _by_all_draws(
+    table: Table, errors: Errors, seen: Pooled, h_by_proposal: Mapping[int, Array]
+) -> Uncertainty:
+    """The uncertainty of a table's estimate, sum_j Var_j[z_j] / n_j.
+
+    Arguments:
+        table: The table, (3, 3) or (*, 3, 3).
+        errors: Of the estimate, by the draws of the proposals alone.
+        seen: The draws, pooled.
+        h_by_proposal: For every j what a draw of q_j at each point, times n_j, would add to the
+            terms over E2, (3, *, n): z_j is the sum of its parts.
+    """
+    draws, value = seen.draws, errors.value
+    squares, covariance = np.zeros(draws.log_joint.shape), np.zeros((*draws.batch, 2, 2))
+    missed = np.zeros(draws.batch, dtype=bool)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        for j, (plus, minus, one) in h_by_proposal.items():
+            omega, n = seen.weights(j), draws.count(j)
+            both = np.stack([plus - minus, one], axis=-2)
+            both -= (omega[..., None, :] * both).sum(axis=-1, keepdims=True)
+            z = both[..., 0, :] - value[..., None] * both[..., 1, :]
+            per_square = n * spread(omega)
+            squares += _squares(z, omega, n, per_square)
+            products = (omega[..., None, :] * both) @ both.swapaxes(-1, -2)
+            covariance += products / per_square[..., None, None]
+            for t in range(3):
+                # E2 does not enter the error of mu = 0.
+                missed |= seen.misses(t, j) & (table[..., j, t] != 0) & ((value != 0) | (t != 2))
         error = np.maximum(np.sqrt(squares.sum(axis=-1)), errors.rounding)
-        by_all = Uncertainty(log_unit, value, error, covariance, effective_number(squares))
-    error = np.where(missed, np.inf, by_all.standard_error)
-    covariance = np.where(missed[..., None, None], np.nan, by_all.covariance)
-    return replace(errors, by_all=replace(by_all, standard_error=error, covariance=covariance))
+    by_all = Uncertainty(errors.log_unit, value, error, covariance, effective_number(squares))
+    if draws.sets:
+        # Weighted as independent ones, all draws say what a proposal misses, but no more.
+        by_all = errors.uncertainty
+    return replace(
+        by_all,
+        standard_error=np.where(missed, np.inf, by_all.standard_error),
+        covariance=np.where(missed[..., None, None], np.nan, by_all.covariance),
+    )
 
 
-def _squares(z: Array, omega: Array, n: int, n_1: Array) -> Array:
+def _squares(z: Array, omega: Array, n: int, per_square: Array) -> Array:
     """What each of all draws adds to the variance Var_j[z] / n_j of component j, (*, n).
 
     Its largest z have such a small probability that n_j draws hardly ever meet them. What they
@@ -278,7 +285,7 @@ def _squares(z: Array, omega: Array, n: int, n_1: Array) -> Array:
         z: What a draw of the component adds to the error of mu, times n_j, centred, (*, n).
         omega: The weights of all draws as draws of it, (*, n).
         n: n_j.
-        n_1: n_j (1 - sum omega^2), (*).
+        per_square: n_j (1 - sum omega^2), (*).
     """
     order = np.argsort(-np.abs(z), axis=-1)
     met = n * np.cumsum(np.take_along_axis(omega, order, -1), axis=-1)
@@ -286,7 +293,7 @@ def _squares(z: Array, omega: Array, n: int, n_1: Array) -> Array:
     np.put_along_axis(unmet, order, met < HARDLY_EVER, -1)
     bias = np.where(unmet, omega * np.abs(z), 0.0)
     bias_squared = bias * bias.sum(axis=-1, keepdims=True)
-    return np.where(unmet, bias_squared, omega * np.square(z) / n_1[..., None])
+    return np.where(unmet, bias_squared, omega * np.square(z) / per_square[..., None])
 
 
 def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
