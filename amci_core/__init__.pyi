@@ -1,5 +1,4 @@
 from .amortization import amortization_map as amortization_map
-from .amortization import stream_amortization_map as stream_amortization_map
 from .checking import check as check
 from .estimation import diagnose as diagnose
 from .estimation import estimate as estimate
@@ -10,8 +9,6 @@ from .evaluation import error_curves as error_curves
 from .evaluation import evaluate as evaluate
 from .evaluation import read_cases as read_cases
 from .evaluation import reuse_errors as reuse_errors
-from .evaluation import stream_error_curves as stream_error_curves
-from .evaluation import stream_reuse_errors as stream_reuse_errors
 from .flows import Proposals as Proposals
 from .models import Problem as Problem
 from .models import Variable as Variable

@@ -12,11 +12,11 @@ __all__ = [
     "amortization_map",
     "axis_names",
     "default_plane",
-    "stream_amortization_map",
+    "map_stream",
 ]
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,7 @@ def amortization_map(
     y: Any = None,
     theta: Any = None,
     seed: int = 0,
+    on_progress: Callable[[AmortizationMap], object] | None = None,
 ) -> AmortizationMap:
     """The quality of proposals over a plane of (y, theta), within the ranges shown.
 
@@ -143,6 +144,8 @@ def amortization_map(
             `Problem.typical_case`.
         theta: The value of theta where the axes do not move it, with the same default.
         seed: Whole number >= 0.
+        on_progress: Called with the map so far after each part of the cases, the last time with
+            the result. An exception that it raises ends the computation.
 
     Returns:
         `AmortizationMap`: axes `x` and `y`, and for each case of the plane the relative
@@ -160,26 +163,25 @@ def amortization_map(
         >>> bool((found.relative_ess > 0.999).all())
         True
     """
-    return stream_amortization_map(**locals()).last()
+    problem, proposals = resolve_names(problem, proposals)
+    stream = map_stream(
+        problem, proposals, along=along, size=size, draws=draws, y=y, theta=theta, seed=seed
+    )
+    return stream.run(on_progress)
 
 
-def stream_amortization_map(
-    problem: Problem | str,
-    proposals: Proposals | str | None = None,
+def map_stream(
+    problem: Problem,
+    proposals: Proposals,
     *,
-    along: Sequence[str] | None = None,
-    size: int | tuple[int, int] = 33,
-    draws: int = 256,
-    y: Any = None,
-    theta: Any = None,
+    along: Sequence[str] | None,
+    size: int | tuple[int, int],
+    draws: int,
+    y: Any,
+    theta: Any,
     seed: int = 0,
 ) -> Stream[AmortizationMap]:
-    """`amortization_map` part by part: an iterator of results from ever more draws.
-
-    Arguments and errors are those of `amortization_map`, and arguments are checked at the call. A
-    caller can stop between any two items; the last equals what `amortization_map` returns.
-    """
-    problem, proposals = resolve_names(problem, proposals)
+    """The map of `amortization_map` in parts, from coarse to fine; arguments as there."""
     check_count("draws", draws, low=LEAST_MAP_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
     n, m = size if isinstance(size, tuple) else (size, size)

@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import cloudpickle
 import torch
 
 from amci_core._arguments import check_count
 from amci_core.models.loading import FILE_MODULE
+
+if TYPE_CHECKING:
+    import distributed
 
 T = TypeVar("T")
 
@@ -52,11 +55,11 @@ class Done:
     failure: str | None = None
 
 
-class Stream(Iterator[T]):
-    """An iterator of results that get better part by part.
+class Stream(Generic[T]):
+    """A computation in parts, with a result that gets better part by part.
 
     Every part is seeded by its number: any process can do any of them, in any order, and merged
-    in order they give what this iterator gives.
+    in order they give what `run` gives.
 
     Arguments:
         count: Number of parts, at least one.
@@ -65,28 +68,29 @@ class Stream(Iterator[T]):
 
     Example:
         >>> stream = Stream(3, lambda number: number**2, sum)
-        >>> list(stream), stream.merge([stream.part(i) for i in (0, 1)])
-        ([0, 1, 5], 1)
+        >>> stream.run(print), stream.merge([stream.part(i) for i in (0, 1)])
+        0
+        1
+        5
+        (5, 1)
     """
 
     def __init__(
         self, count: int, part: Callable[[int], Any], merge: Callable[[Sequence[Any]], T]
     ) -> None:
         self.count, self.part, self.merge = count, part, merge
-        self._done: list[Any] = []
 
-    def __repr__(self) -> str:
-        return f"Stream: {len(self._done)} of {self.count} parts done"
-
-    def __next__(self) -> T:
-        if len(self._done) == self.count:
-            raise StopIteration
-        self._done.append(self.part(len(self._done)))
-        return self.merge(self._done)
-
-    def last(self) -> T:
-        """The result of all parts, merged once."""
-        return self.merge([self.part(number) for number in range(self.count)])
+    def run(self, on_progress: Callable[[T], object] | None = None) -> T:
+        """The result of all parts; without `on_progress` it is merged once."""
+        parts = []
+        for number in range(self.count):
+            parts.append(self.part(number))
+            if on_progress is not None and number < self.count - 1:
+                on_progress(self.merge(parts))
+        result = self.merge(parts)
+        if on_progress is not None:
+            on_progress(result)
+        return result
 
 
 def run_tasks(
@@ -98,8 +102,9 @@ def run_tasks(
 ) -> Iterator[Done]:
     """Does `function(item)` for every item, and yields tasks as they end.
 
-    A task that raises, or that kills its worker twice, is reported in `Done.failure`; the others
-    go on. Tasks of a worker that is lost are done again. Workers have one thread of PyTorch.
+    A task that raises is reported in `Done.failure`; the others go on. Tasks of a worker that is
+    lost are done again, as often as `distributed.scheduler.allowed-failures` says (3), then they
+    are reported. Workers have one thread of PyTorch.
 
     Arguments:
         function: Any function that pickles, such as a `functools.partial` with a problem.
@@ -137,42 +142,25 @@ def run_tasks(
         yield from _on_workers(client, function, items)
 
 
-def _on_workers(client: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Any:
+def _on_workers(
+    client: distributed.Client, function: Callable[[Any], Any], items: Sequence[Any]
+) -> Iterator[Done]:
     import distributed
 
     # A task of its own: it is sent once, and made again if the worker that has it is lost.
     sent = client.submit(bytes, _packed(function), pure=False)
-
-    def ended(some: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        futures = client.map(_task, some, function=sent, retries=1, pure=False)
-        item_of = {future.key: item for future, item in zip(futures, some, strict=True)}
-        waiting = distributed.as_completed(futures, loop=client.loop)
-        del futures  # a result is freed as soon as it is here
-        for future in waiting:
-            yield item_of[future.key], future
-
-    suspects = []
-    for item, future in ended(items):
-        # Tasks beside the one that kills a worker are lost with it.
-        if isinstance(future.exception(), distributed.scheduler.KilledWorker):
-            suspects.append(item)
+    futures = client.map(_task, items, function=sent, pure=False)
+    item_of = {future.key: item for future, item in zip(futures, items, strict=True)}
+    waiting = distributed.as_completed(futures, loop=client.loop)
+    del futures  # a result is freed as soon as it is here
+    for future in waiting:
+        error = future.exception()
+        if error is None:
+            yield future.result()
+        elif isinstance(error, distributed.scheduler.KilledWorker):
+            yield Done(item_of[future.key], failure="its worker died: killed, or out of memory")
         else:
-            yield _result(item, future)
-    for suspect in suspects:
-        for item, future in ended([suspect]):
-            yield _result(item, future)
-
-
-def _result(item: Any, future: Any) -> Done:
-    import distributed
-
-    error = future.exception()
-    if error is None:
-        done: Done = future.result()
-        return done
-    if isinstance(error, distributed.scheduler.KilledWorker):
-        return Done(item, failure="its worker died: killed, or out of memory")
-    return Done(item, failure=_in_a_line(error))
+            yield Done(item_of[future.key], failure=_in_a_line(error))
 
 
 def _task(item: Any, function: bytes) -> Done:
@@ -221,16 +209,16 @@ def _connected(address: str | None) -> Any:
 
 
 def local_cluster(
-    workers: int, *, asynchronous: bool = False, allowed_failures: int = 1, preload: str = ""
-) -> Any:
+    workers: int, *, asynchronous: bool = False, preload: str = ""
+) -> distributed.SpecCluster:
     """A scheduler in this process with workers that end when it does.
 
-    Workers do not import the main script, and have one thread each.
+    Workers are started by the command `dask`, with one thread each: they do not import the main
+    script, as those of `LocalCluster` do, so that it needs no guard. Windows has `LocalCluster`.
 
     Arguments:
         workers: Number of processes.
         asynchronous: Whether to run in this thread's event loop; the cluster is awaited then.
-        allowed_failures: How many workers a task may kill before it fails.
         preload: Python code that every worker runs first, such as its imports.
 
     Returns:
@@ -242,46 +230,44 @@ def local_cluster(
 
     # The port takes pickles, so that only holders of these credentials may connect.
     security = distributed.Security.temporary()
-    scheduler = {
-        "host": HOST,
-        "allowed_failures": allowed_failures,
-        "dashboard": False,
-        "security": security,
-    }
-    if sys.platform == "win32":
+    if sys.platform == "win32":  # where `SubprocessWorker` refuses to start
         return distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, memory_limit=None, dashboard_address=None,
-            security=security, scheduler_kwargs={"allowed_failures": allowed_failures},
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address=None,
+            security=security,
             asynchronous=asynchronous,
-        )  # fmt: skip
+        )
     tls = security.get_tls_config_for_role("worker")
+    credentials = {
+        "ca-file": tls["ca_file"],
+        "worker": {"key": tls["key"], "cert": tls["cert"]},
+    }
     config = {
         "distributed": {
-            "comm": {
-                "require-encryption": True,
-                "tls": {
-                    "ca-file": tls["ca_file"],
-                    "worker": {"key": tls["key"], "cert": tls["cert"]},
-                },
-            },
+            "comm": {"require-encryption": True, "tls": credentials},
             "worker": {"preload": [END_WITH_PARENT, *([preload] if preload else [])]},
         },
         "logging": {"distributed": "critical"},
     }
+    # Other users of the machine can read the words of a command, but not its environment.
     environment = os.environ | {
         "DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(config),
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
+    options = {"host": HOST, "nthreads": 1, "memory_limit": None, "dashboard": False}
+    spec = json.dumps({"cls": "distributed.Worker", "opts": options})
 
     class Worker(SubprocessWorker):
+        """A process that another replaces when it ends, until the cluster is closed."""
+
         async def _start(self) -> None:
             await self._spawn()
             self.replacing = asyncio.ensure_future(self._replace())
 
         async def _spawn(self) -> None:
-            opts = {"host": HOST, "nthreads": 1, "memory_limit": None, "dashboard": False}
-            spec = json.dumps({"cls": "distributed.Worker", "opts": opts})
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "dask", "spec", self.scheduler, "--spec", spec),
                 stdin=asyncio.subprocess.PIPE,
@@ -299,22 +285,15 @@ def local_cluster(
             await super().close()
 
     class Scheduler(distributed.Scheduler):
-        """Gives a worker one task at a time, so that one that kills it takes no other along."""
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self.WORKER_SATURATION = 1.0
-
-        def is_rootish(self, _: Any) -> bool:
-            """Has every task wait here for a free worker, however few there are."""
-            return True
-
         def start_http_server(self, *_: Any, **__: Any) -> None:
-            """Opens no port for dashboards: there are none."""
+            """Opens no port for dashboards."""
 
     return distributed.SpecCluster(
         workers={i: {"cls": Worker} for i in range(workers)},
-        scheduler={"cls": Scheduler, "options": scheduler},
+        scheduler={
+            "cls": Scheduler,
+            "options": {"host": HOST, "dashboard": False, "security": security},
+        },
         security=security,
         asynchronous=asynchronous,
         silence_logs=logging.CRITICAL,

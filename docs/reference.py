@@ -69,10 +69,7 @@ GROUPS = {
         "amci_core.reference": None,
     },
     "Errors": {
-        "amci": (
-            *("error_curves", "reuse_errors", "evaluate", "amortization_map"),
-            *("stream_error_curves", "stream_reuse_errors", "stream_amortization_map"),
-        ),
+        "amci": ("error_curves", "reuse_errors", "evaluate", "amortization_map"),
         "amci_core.evaluation": None,
     },
     "Tables": {"amci_core.estimators.tables": None},
@@ -86,9 +83,6 @@ STREAMED = {
     f"stream_{name}": f"Yields what `{plain}` returns, better and better, while it computes."
     for name, plain in {
         "learning": "learn",
-        "error_curves": "error_curves",
-        "reuse_errors": "reuse_errors",
-        "amortization_map": "amortization_map",
     }.items()
 }
 

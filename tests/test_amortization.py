@@ -6,7 +6,7 @@ from imperfect import imperfect
 from scipy.special import log_ndtr
 
 import amci_core as amci
-from amci_core.amortization import amortization_map, default_plane, stream_amortization_map
+from amci_core.amortization import amortization_map, default_plane
 
 FIELDS = ("relative_variance", "relative_ess", "pareto_k", "bound_ratio")
 
@@ -75,23 +75,20 @@ def test_a_proposal_that_misses_its_term_is_seen_to():
     assert found.relative_ess[:, 0, 2].min() < 1e-3
 
 
-def test_the_stream_is_whole_from_the_start_and_ends_with_the_map(problem):
+def test_a_map_grows_from_coarse_to_fine_and_its_cases_never_change(problem):
     settings = {"size": 17, "draws": 64, "seed": 3}
-    stream = list(stream_amortization_map(problem, imperfect(), **settings))
-    counts = [found.cases for found in stream]
+    steps = []
+    final = amortization_map(problem, imperfect(), **settings, on_progress=steps.append)
+    counts = [found.cases for found in steps]
     assert counts == sorted(set(counts))
     assert counts[0] < 17 * 17 / 4
-    assert stream[-1].done.all()
-    assert np.isfinite(stream[len(stream) // 3].relative_variance).all()
-    whole = amortization_map(problem, imperfect(), **settings)
+    assert final.done.all()
+    assert np.isfinite(steps[len(steps) // 3].relative_variance).all()
+    alone = amortization_map(problem, imperfect(), **settings)
     for name in FIELDS:
-        np.testing.assert_array_equal(getattr(stream[-1], name), getattr(whole, name))
-
-
-def test_computed_cases_never_change_and_others_show_their_neighbour(problem):
-    stream = list(stream_amortization_map(problem, imperfect(), size=17, draws=64))
-    last = stream[-1].relative_variance
-    for found in stream:
+        np.testing.assert_array_equal(getattr(final, name), getattr(alone, name))
+    last = final.relative_variance
+    for found in steps:
         np.testing.assert_array_equal(found.relative_variance[found.done], last[found.done])
         shown = found.relative_variance[np.isfinite(found.relative_variance)]
         assert set(shown) == set(last[found.done])
@@ -161,4 +158,4 @@ def test_the_first_plane_is_that_of_what_there_is(name, plane):
 )
 def test_bad_arguments_are_named(problem, options, message):
     with pytest.raises(ValueError, match=message):
-        stream_amortization_map(problem, imperfect(), **options)
+        amortization_map(problem, imperfect(), **options)

@@ -93,7 +93,6 @@ RESULTS = {
         TAIL, [[0.0], [1.0]], [[1.0], [2.0]], draws=1000
     ),
     "reuse": lambda: amci.reuse_errors(TAIL, ORACLE, **AT, alphas=[1.0], betas=[0.0], runs=500),
-    "a stream": lambda: amci.stream_error_curves(TAIL, ORACLE, **AT, runs=2),
     "a model card": lambda: amci.load_proposals("tail-1d").card,
     "a checkpoint": lambda: amci.load_history("tail-1d")[0],
     "a verdict": lambda: amci.estimate(TAIL, ORACLE, **AT).verdict,

@@ -6,13 +6,13 @@ __all__ = [
     "Curve",
     "ErrorCurves",
     "bound_curve",
+    "curve_stream",
     "curves_of",
     "error_curves",
-    "stream_error_curves",
 ]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from amci_core._arguments import check_seed, part_seed
 from amci_core.devices import one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
-from amci_core.estimators import snis_bound
+from amci_core.estimators import Estimator, snis_bound
 from amci_core.estimators.draws import Array
 from amci_core.evaluation.runs import (
     BOUND,
@@ -227,6 +227,7 @@ def error_curves(
     truth: Any = None,
     points: str | None = None,
     seed: int = 0,
+    on_progress: Callable[[ErrorCurves], object] | None = None,
 ) -> ErrorCurves:
     """Squared errors of estimators at equal total draws, over independent runs.
 
@@ -250,6 +251,8 @@ def error_curves(
         points: `independent` (default), or `sobol` for the estimators that take such points, the
             others draw independent ones. A total takes points of its own.
         seed: Whole number >= 0; the same seed gives the same curves.
+        on_progress: Called with the curves so far after each part of the runs, the last time with
+            the result. An exception that it raises ends the computation.
 
     Returns:
         `ErrorCurves`: by estimator a `Curve` with `remse`, `mse` and `determined`, (*, B) for
@@ -267,60 +270,66 @@ def error_curves(
         >>> bool((curves["amci"].remse < 1e-20).all())
         True
     """
-    return stream_error_curves(**locals()).last()
-
-
-def stream_error_curves(
-    problem: Problem | str,
-    proposals: Proposals | str | None = None,
-    y: Any = None,
-    theta: Any = None,
-    *,
-    draws: Sequence[int] = (2, 10, 100, 1000),
-    runs: int | Sequence[int] | NDArray[np.int64] = 1000,
-    estimators: Estimators | None = None,
-    truth: Any = None,
-    points: str | None = None,
-    seed: int = 0,
-) -> Stream[ErrorCurves]:
-    """`error_curves` part by part: an iterator of results from ever more draws.
-
-    Arguments and errors are those of `error_curves`, and arguments are checked at the call. A
-    caller can stop between any two items; the last equals what `error_curves` returns.
-    """
     problem, proposals = resolve_names(problem, proposals)
     y, theta = problem.check(y, theta)
-    checked = checked_draws(draws)
-    wanted = checked_runs(runs, checked)
+    stream = curve_stream(
+        Sampler(problem, proposals, y, theta),
+        Truth.of(problem, y, theta, truth),
+        chosen_estimators(estimators, problem, proposals, points),
+        draws=draws,
+        runs=runs,
+        seed=seed,
+    )
+    return stream.run(on_progress)
+
+
+def curve_stream(
+    sampler: Sampler,
+    truth: Truth,
+    chosen: Mapping[str, Estimator | None],
+    *,
+    draws: Sequence[int],
+    runs: int | Sequence[int] | NDArray[np.int64],
+    seed: int,
+) -> Stream[ErrorCurves]:
+    """The curves of `error_curves` in parts, from ever more runs.
+
+    Arguments:
+        sampler: Draws from the proposals at y and theta.
+        truth: The value that errors are counted from.
+        chosen: The estimators by name, as `chosen_estimators` returns them.
+        draws: As for `error_curves`, and so are the others.
+        runs: Independent runs.
+        seed: Whole number >= 0.
+    """
+    totals = checked_draws(draws)
+    wanted = checked_runs(runs, totals)
     most = int(wanted[0])
     check_seed(seed)
-    chosen = chosen_estimators(estimators, problem, proposals, points)
-    target = Truth.of(problem, y, theta, truth)
-    drawn = {name: each for name, each in chosen.items() if each is not None}
+    drawn = {name: estimator for name, estimator in chosen.items() if estimator is not None}
     bound = {}
     if BOUND in chosen:
-        deviation = problem.log_mean_absolute_deviation(y, theta)
-        bound[BOUND] = bound_curve(deviation, checked, target)
+        deviation = sampler.problem.log_mean_absolute_deviation(sampler.y, sampler.theta)
+        bound[BOUND] = bound_curve(deviation, totals, truth)
     if not drawn:
-        return Stream(1, lambda _: None, lambda _: ErrorCurves(checked, bound, most, most))
-    sampler = Sampler(problem, proposals, y, theta)
+        return Stream(1, lambda _: None, lambda _: ErrorCurves(totals, bound, most, most))
     groups = [
-        (Runs(sampler, drawn, target, draws=checked, reach=i + 1), int(n))
+        (Runs(sampler, drawn, truth, draws=totals, reach=i + 1), int(n))
         for i, n in enumerate(-np.diff(wanted, append=0))
         if n
     ]
     chunks = in_turns(groups)
-    work = np.cumsum([size * made.points for made, size in chunks])
+    work = np.cumsum([size * group.points for group, size in chunks])
 
     def part(number: int) -> dict[str, Array]:
-        made, size = chunks[number]
-        return made.errors(size, *generators(part_seed(seed, number)))
+        group, size = chunks[number]
+        return group.errors(size, *generators(part_seed(seed, number)))
 
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
-        curves = bound | curves_of(chunks[: len(parts)], parts, target)
+        curves = bound | curves_of(chunks[: len(parts)], parts, truth)
         by_name = {name: curves[name] for name in chosen}
         done = sum(size for _, size in chunks[: len(parts)])
-        return ErrorCurves(checked, by_name, done, most, work[len(parts) - 1] / work[-1])
+        return ErrorCurves(totals, by_name, done, most, work[len(parts) - 1] / work[-1])
 
     return Stream(len(chunks), part, merge)
 

@@ -7,10 +7,10 @@ f w and w over each proposal's draws.
 
 from __future__ import annotations
 
-__all__ = ["ReuseErrors", "reuse_errors", "stream_reuse_errors"]
+__all__ = ["ReuseErrors", "reuse_errors", "reuse_stream"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -257,6 +257,7 @@ def reuse_errors(
     runs: int = 1000,
     truth: Any = None,
     seed: int = 0,
+    on_progress: Callable[[ReuseErrors], object] | None = None,
 ) -> ReuseErrors:
     """Errors over the grid alphas x betas, every point of it on the same draws.
 
@@ -273,6 +274,8 @@ def reuse_errors(
         runs: Independent runs.
         truth: The value that errors are counted from, as for `error_curves`.
         seed: Whole number >= 0.
+        on_progress: Called with the errors so far after each part of the runs, the last time with
+            the result. An exception that it raises ends the computation.
 
     Returns:
         `ReuseErrors`: `remse`, `mse` and `determined` over the grid (A, B), and `best`, the
@@ -293,31 +296,36 @@ def reuse_errors(
         >>> bool(found.remse[2, 0] < 1e-20)
         True
     """
-    return stream_reuse_errors(**locals()).last()
+    problem, proposals = resolve_names(problem, proposals)
+    y, theta = problem.check(y, theta)
+    stream = reuse_stream(
+        Sampler(problem, proposals, y, theta),
+        Truth.of(problem, y, theta, truth),
+        alphas=alphas,
+        betas=betas,
+        draws=draws,
+        share=share,
+        common=common,
+        runs=runs,
+        seed=seed,
+    )
+    return stream.run(on_progress)
 
 
-def stream_reuse_errors(
-    problem: Problem | str,
-    proposals: Proposals | str | None = None,
-    y: Any = None,
-    theta: Any = None,
+def reuse_stream(
+    sampler: Sampler,
+    truth: Truth,
     *,
     alphas: Sequence[float],
     betas: Sequence[float],
-    draws: int = 64,
-    share: float = 0.5,
-    common: bool = False,
-    runs: int = 1000,
-    truth: Any = None,
-    seed: int = 0,
+    draws: int,
+    share: float,
+    common: bool,
+    runs: int,
+    seed: int,
 ) -> Stream[ReuseErrors]:
-    """`reuse_errors` part by part: an iterator of results from ever more draws.
-
-    Arguments and errors are those of `reuse_errors`, and arguments are checked at the call. A
-    caller can stop between any two items; the last equals what `reuse_errors` returns.
-    """
-    problem, proposals = resolve_names(problem, proposals)
-    y, theta = problem.check(y, theta)
+    """The errors of `reuse_errors` in parts, from ever more runs; arguments as there."""
+    problem, y = sampler.problem, sampler.y
     if y.ndim > 1:
         raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
     if not problem.nonnegative:
@@ -325,7 +333,7 @@ def stream_reuse_errors(
             f"problem: {problem.name} takes both signs; sample reuse needs f >= 0. "
             "Use error_curves"
         )
-    if proposals.q2 is None:
+    if Q2 not in sampler.present:
         raise ValueError(
             f"proposals: sample reuse needs a q2, and those for {problem.name} have none, since "
             "E2 is known. Use error_curves"
@@ -338,8 +346,6 @@ def stream_reuse_errors(
         raise ValueError(f"share: expected 0.5 with common random numbers, got {share!r}")
     check_seed(seed)
     grid = _finite("alphas", alphas), _finite("betas", betas)
-    sampler = Sampler(problem, proposals, y, theta)
-    target = Truth.of(problem, y, theta, truth)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
     sizes = chunk_sizes(runs, 4, max(1, CHUNK_POINTS // (2 * draws)))
@@ -363,11 +369,11 @@ def stream_reuse_errors(
         log_E2 = float(np.logaddexp.reduce(of_means[0][:, 1, 1]) - np.log(sizes[0]))
         return ReuseErrors(
             *grid,
-            means=np.exp(log_means - [float(target.log_unit) + log_E2, log_E2]),
+            means=np.exp(log_means - [float(truth.log_unit) + log_E2, log_E2]),
             moments=moments,
             reached=np.tensordot(share, np.stack(of_reached), 1),
             spread=np.tensordot(share, np.stack(of_spread), 1),
-            truth=target,
+            truth=truth,
             common=common,
             runs_wanted=runs,
         )

@@ -83,7 +83,7 @@ def test_the_film_starts_untrained_and_ends_with_the_trained_proposal(store):
 
 
 def test_error_curves_are_those_of_the_core_at_the_same_seed(store):
-    *_, found = store.error_curves(choice(store, 1.0, 1.0, runs=6, seed=5))
+    found = store.error_curves(choice(store, 1.0, 1.0, runs=6, seed=5)).run()
     expected = amci.error_curves(
         store.problem,
         amci.load_proposals("tail-1d"),
@@ -99,8 +99,8 @@ def test_error_curves_are_those_of_the_core_at_the_same_seed(store):
 
 def test_sobol_points_make_the_errors_of_control_variates_smaller(store):
     settings = choice(store, 1.0, 3.0, runs=100, seed=5)
-    *_, independent = store.error_curves(settings)
-    *_, scrambled = store.error_curves(settings, sobol=True)
+    independent = store.error_curves(settings).run()
+    scrambled = store.error_curves(settings, sobol=True).run()
     many = independent.draws > 1000
     ratio = scrambled["amci-cv"].remse[many] / independent["amci-cv"].remse[many]
     assert np.median(ratio) < 0.5
@@ -124,7 +124,7 @@ def test_budgets_reach_ten_thousand_draws_and_split_in_two():
 
 
 def test_reuse_is_at_the_chosen_draws(store):
-    *_, found = store.reuse(choice(store, 1.0, 1.0, runs=5, draws=9))
+    found = store.reuse(choice(store, 1.0, 1.0, runs=5, draws=9)).run()
     assert (found.runs, found.counts) == (5, (9, 9))
     assert 0.0 in found.betas
     assert 1.0 in found.alphas
@@ -137,9 +137,9 @@ def at_preset(store):
     for preset in presets(store.problem):
         state.apply(preset)
         state.runs = 30
-        *_, curves = store.error_curves(state.settings)
-        *_, reuse = store.reuse(state.settings)
-        found[preset.name] = (curves, reuse, next(store.summary(state.settings)))
+        curves = store.error_curves(state.settings).run()
+        reuse = store.reuse(state.settings).run()
+        found[preset.name] = (curves, reuse, store.summary(state.settings).run())
     return found
 
 

@@ -143,7 +143,7 @@ def test_a_live_evaluation_can_be_stopped(in_a_loop):
 
 def test_without_a_truth_cases_count_from_reference_values(new):
     problem, proposals = new(dim=1, nonnegative=True, f="x[..., 0].exp()")
-    (*_, found) = evaluated.live(problem, proposals, cases=3, runs=20, seed=1)
+    found = evaluated.live(problem, proposals, cases=3, runs=20, seed=1).run()
     assert found.done == 3
     assert found.against_bound == {}
     np.testing.assert_array_equal(found.cases.number, range(3))
@@ -172,7 +172,8 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
     monkeypatch.setattr(evaluated.amci, "reference_value", reference)
     state = State(problem.name)
     state.set(source="live", cases=3)
-    results = list(evaluated.live(problem, proposals, cases=3, runs=20, seed=1))
+    results = []
+    evaluated.live(problem, proposals, cases=3, runs=20, seed=1).run(results.append)
     assert [found.done for found in results] == [1, 2, 3]
     assert results[-1].cases.number.tolist() == [2]
     for found in results:
@@ -184,7 +185,7 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
     assert "AMCI at 1,000 total draws" in told
     missing, _ = problem.cases(1, seed=1)
     with pytest.raises(ValueError, match="no case has a reference value"):
-        evaluated.live(problem, proposals, cases=1, runs=20, seed=1).last()
+        evaluated.live(problem, proposals, cases=1, runs=20, seed=1).run()
 
 
 def test_a_live_evaluation_asks_for_runs_and_cases():

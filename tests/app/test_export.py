@@ -34,7 +34,7 @@ def lines_of(rows):
 
 
 def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, state):
-    *_, curves = store.error_curves(state.settings)
+    curves = store.error_curves(state.settings).run()
     lines = lines_of(export.frame(curves))
     assert len(lines) == len(curves.by_name) * len(curves.draws)
     bound = [line for line in lines if line["estimator"] == "bound"]
@@ -53,7 +53,7 @@ def test_densities_are_one_line_for_every_point(store, state):
 
 
 def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
-    *_, found = store.diagnosis(state.settings)
+    found = store.diagnosis(state.settings).run()
     text = export.table(("B", export.frame(found), {"draws": "8"}))
     # More draws than the state has: the first line says how many.
     assert text.readline() == "# draws=8 (rows: 1,000 draws of each term)\n"
@@ -111,9 +111,9 @@ def everything(state, **found):
 
 
 def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, state):
-    *_, reuse = store.reuse(state.settings)
-    summary = next(store.summary(state.settings))
-    diagnosis = next(store.diagnosis(state.settings))
+    reuse = store.reuse(state.settings).run()
+    summary = store.summary(state.settings).run()
+    diagnosis = store.diagnosis(state.settings).run()
     content = everything(state, reuse=reuse, summary=summary, diagnosis=diagnosis)
     other = State()
     assert other.read(content["state"]) == {}
@@ -133,7 +133,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
     state = State("gain-loss")
     state.move(y=0.8, theta=0.4)
     state.set(runs=8)
-    *_, curves = computations_of("gain-loss").error_curves(state.settings)
+    curves = computations_of("gain-loss").error_curves(state.settings).run()
     *_, last = lines_of(export.frame(curves))
     assert last["remse_median"] == "nan"
     curve = curves[last["estimator"]]
@@ -142,7 +142,9 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
 
 
 def test_everything_has_the_map_as_far_as_it_is_computed(store, state):
-    first, *_, last = store.amortization(state.settings, "y", "theta")
+    steps = []
+    last = store.amortization(state.settings, "y", "theta").run(steps.append)
+    first = steps[0]
     for found in (first, last):
         rows = everything(state, amortization=found)["results"]["amortization"]["table"]
         variance = [row["relative_variance"] for row in rows]

@@ -31,8 +31,8 @@ def numbers(problem, *, runs=60, **choices):
     state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
     state.set(runs=runs, **choices)
     store = computations_of(problem)
-    *_, summary = store.summary(state.settings)
-    *_, curves = store.error_curves(state.settings)
+    summary = store.summary(state.settings).run()
+    curves = store.error_curves(state.settings).run()
     return facts(state.problem, *state.settings.pair, summary.total), summary, curves
 
 
@@ -170,7 +170,9 @@ def test_numbers_come_from_half_the_runs_on_as_of_so_many_runs():
     state.move(y=1.0, theta=3.0)
     state.set(runs=400)
     known = facts(state.problem, *state.settings.pair, 2 * state.draws)
-    for curves in store.error_curves(state.settings):
+    steps = []
+    store.error_curves(state.settings).run(steps.append)
+    for curves in steps:
         found = headline(known, None, curves, complete=False)
         if curves["amci"].runs[position(curves, known.draws)] < 200:
             assert found == headline(known)

@@ -71,7 +71,7 @@ def test_a_file_name_has_letters_that_every_system_takes():
 def test_what_is_off_the_scale_is_named():
     state = State("tail-1d")
     state.set(runs=8, variant="oracle")
-    *_, found = computations_of("tail-1d").error_curves(state.settings)
+    found = computations_of("tail-1d").error_curves(state.settings).run()
     # SNIS with q1 answers 1, whatever mu is.
     told = outside(found)
     assert "SNIS q₁ is off the scale: its mean relative squared error is 2.4 × 10⁷." in told
@@ -79,7 +79,7 @@ def test_what_is_off_the_scale_is_named():
 
 
 def test_a_sentence_that_begins_with_a_symbol_keeps_it():
-    *_, found = computations_of("tail-1d").diagnosis(State("tail-1d").settings)
+    found = computations_of("tail-1d").diagnosis(State("tail-1d").settings).run()
     told = about_verdict(replace(found, level="unreliable", reasons=("mu: it is small",)))
     assert "μ: it is small." in told
 

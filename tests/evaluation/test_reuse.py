@@ -6,7 +6,7 @@ from imperfect import imperfect
 
 import amci_core as amci
 from amci_core.estimators import Moments, relative_variance, tables
-from amci_core.evaluation import reuse_errors, stream_reuse_errors
+from amci_core.evaluation import reuse_errors
 
 ALPHAS, BETAS = [0.0, 0.5, 1.0, 1.3], [-0.2, 0.0, 1.0]
 POINT = {"y": 1.0, "theta": 1.5}
@@ -97,19 +97,16 @@ def test_exact_proposals_have_no_error_at_amci_and_keep_its_digits(problem):
     assert found.best == (1.0, 0.0)
 
 
-def test_stream_grows_and_ends_with_the_same_errors(problem):
-    stream = list(
-        stream_reuse_errors(
-            problem, imperfect(), **POINT, alphas=ALPHAS, betas=BETAS, draws=16, runs=300, seed=3
-        )
-    )
-    runs = [found.runs for found in stream]
+def test_errors_grow_part_by_part_to_those_without_on_progress(problem):
+    steps = []
+    final = errors(problem, imperfect(), on_progress=steps.append)
+    runs = [found.runs for found in steps]
     assert runs == sorted(set(runs))
     assert runs[0] < 10
-    assert runs[-1] == stream[-1].runs_wanted == 300
-    whole = errors(problem, imperfect())
-    np.testing.assert_array_equal(stream[-1].remse, whole.remse)
-    assert stream[-1].paper == whole.paper
+    assert runs[-1] == final.runs_wanted == 300
+    alone = errors(problem, imperfect())
+    np.testing.assert_array_equal(final.remse, alone.remse)
+    assert final.paper == alone.paper
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,13 @@ import numpy as np
 import torch
 
 import amci_core as amci
-from amci_core.amortization import AmortizationMap
+from amci_core.amortization import AmortizationMap, map_stream
 from amci_core.estimation import Precise
+from amci_core.estimation.sampling import Sampler
 from amci_core.evaluation import ErrorCurves, ReuseErrors, runs_by_draws
-from amci_core.evaluation.runs import Estimators
+from amci_core.evaluation.curves import curve_stream
+from amci_core.evaluation.reuse import reuse_stream
+from amci_core.evaluation.runs import Estimators, Truth, chosen_estimators
 from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem
@@ -168,7 +171,7 @@ class Computations:
         """
         y, theta = settings.pair
         size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
-        return amci.stream_amortization_map(
+        return map_stream(
             self.problem,
             self.proposals(settings),
             along=(across, upwards),
@@ -190,12 +193,16 @@ class Computations:
         drawn = [(proposals, shown, "sobol" if sobol else None)]
         # With E2 known, AMCI's mean of f w is plain importance sampling, for every q2.
         drawn += [(made, {name: "amci"}, None) for name, made in self.plain.items()]
-        same: dict[str, Any] = {"draws": draws, "runs": runs_by_draws(settings.runs, draws)}
-        same |= {"truth": self.reference(settings), "seed": settings.seed}
+        runs, truth = runs_by_draws(settings.runs, draws), self._truth(settings)
         return joined(
             [
-                amci.stream_error_curves(
-                    self.problem, made, *settings.pair, estimators=names, points=points, **same
+                curve_stream(
+                    self._sampler(settings, made),
+                    truth,
+                    chosen_estimators(names, self.problem, made, points),
+                    draws=draws,
+                    runs=runs,
+                    seed=settings.seed,
                 )
                 for made, names, points in drawn
             ]
@@ -211,19 +218,24 @@ class Computations:
             share: Share of the draws that q1 gets.
             common: Whether both proposals transport the same random numbers.
         """
-        return amci.stream_reuse_errors(
-            self.problem,
-            self.proposals(settings),
-            *settings.pair,
+        return reuse_stream(
+            self._sampler(settings, self.proposals(settings)),
+            self._truth(settings),
             alphas=REUSE_GRID.tolist(),
             betas=REUSE_GRID.tolist(),
             draws=settings.draws,
             share=share,
             common=common,
             runs=settings.runs,
-            truth=self.reference(settings),
             seed=settings.seed,
         )
+
+    def _sampler(self, settings: Settings, proposals: Proposals) -> Sampler:
+        return Sampler(self.problem, proposals, *self.problem.check(*settings.pair))
+
+    def _truth(self, settings: Settings) -> Truth:
+        at = self.problem.check(*settings.pair)
+        return Truth.of(self.problem, *at, self.reference(settings))
 
     def evaluation(self, settings: Settings, cases: int) -> Stream[Evaluated]:
         """Errors over a few cases drawn from p(y) p(theta), one case after another."""

@@ -49,7 +49,7 @@ def evaluation(
         >>> import amci_core as amci
         >>> from amci_explorer.numbers.evaluated import live
         >>> proposals = amci.load_proposals("tail-1d")
-        >>> found = live(amci.problem("tail-1d"), proposals, cases=2, runs=4, seed=0).last()
+        >>> found = live(amci.problem("tail-1d"), proposals, cases=2, runs=4, seed=0).run()
         >>> evaluation(found).Curve.AMCI.dimension_values("draws").tolist()
         [2, 10, 100, 1000]
     """

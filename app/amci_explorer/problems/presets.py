@@ -11,7 +11,7 @@ __all__ = [
     "digits_of",
     "handle_label",
     "opening",
-    "pairs",
+    "planes",
     "presets",
     "variable_labels",
     "where_f_is",
@@ -162,8 +162,8 @@ def coordinates(names: Sequence[str]) -> dict[int, str]:
     return dict(enumerate(names, 1))
 
 
-def pairs(names: Sequence[str]) -> dict[tuple[int, int], str]:
-    """Pairs of coordinates and their names; a single coordinate is paired with itself."""
+def planes(names: Sequence[str]) -> dict[tuple[int, int], str]:
+    """Two coordinates each and their names; a single coordinate twice."""
     several = combinations(range(1, len(names) + 1), 2)
     found = {(i, j): f"{names[i - 1]}, {names[j - 1]}" for i, j in several}
     return found or {(1, 1): names[0]}

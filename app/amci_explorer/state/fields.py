@@ -34,7 +34,7 @@ from amci_explorer.problems.presets import (
     coordinate_names,
     coordinates,
     opening,
-    pairs,
+    planes,
     variable_labels,
 )
 from amci_explorer.problems.settings import Point
@@ -410,7 +410,7 @@ FIELDS: Mapping[str, Field] = {
         OneOf(
             "pair",
             "The pair of coordinates of x that is shown, counted from 1.",
-            labels=lambda p: pairs(coordinate_names(p)),
+            labels=lambda p: planes(coordinate_names(p)),
         ),
         Field("compared", "The reference case, as a link."),
         OneOf(
