@@ -33,7 +33,6 @@ class Call(LineProblem):
     description = "What is an option worth?"
     formula = "E[(x - theta)_+]"
     nonnegative = True
-    bounds = (-9.0, 9.0)
     x = Variable("x", 1, -math.inf, math.inf, "a return", typical_range=(-3.0, 3.0))
     y = Variable("y", 1, -6.0, 6.0, "a noisy return", typical_range=(-3.0, 3.0))
     theta = Variable("theta", 1, -1.0, 1.0, "the strike", typical_range=(-1.0, 1.0))

@@ -29,14 +29,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 from torch.distributions.constraint_registry import biject_to
-from torch.distributions.constraints import greater_than, less_than
 from torch.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from torch.nn.functional import logsigmoid, softplus
 
 from amci_core._arguments import check_name
+from amci_core.models import base
 from amci_core.models.base import Problem, between
-
-ABOVE, BELOW = type(greater_than(0.0)), type(less_than(0.0))
 
 
 @dataclass(frozen=True)
@@ -380,14 +378,13 @@ def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
         ValueError: the support is of another kind.
     """
     support = problem.support_plus(theta)
-    if isinstance(support, ABOVE):
-        return torch.as_tensor(support.lower_bound), 1
-    if isinstance(support, BELOW):
-        return torch.as_tensor(support.upper_bound), -1
-    raise ValueError(
-        f"problem: this family needs an f_plus on one side of a bound, got {support}. "
-        "Choose another family"
-    )
+    side = base.half_line(support)
+    if side is None:
+        raise ValueError(
+            f"problem: this family needs an f_plus on one side of a bound, got {support}. "
+            "Choose another family"
+        )
+    return side
 
 
 def bounds(
@@ -416,7 +413,7 @@ def on_half_line(problem: Problem) -> bool:
     if problem.theta is None:
         return False
     zero = torch.zeros(1, problem.theta.dim)
-    if not isinstance(problem.support_plus(zero), ABOVE | BELOW):
+    if base.half_line(problem.support_plus(zero)) is None:
         return False
     # In more dimensions the range of x has coordinates of other forms, in units of their own.
     if problem.x.dim == 1:

@@ -10,6 +10,8 @@ __all__ = [
     "OptimalProposals",
     "Problem",
     "Variable",
+    "gauss_legendre",
+    "half_line",
     "raised",
     "violations",
 ]
@@ -20,7 +22,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from threading import RLock
 from types import FunctionType
 from typing import Any, Protocol
@@ -46,6 +48,9 @@ from amci_core.models.fingerprint import Fingerprint, fingerprint_of
 Array = NDArray[np.float64]
 # A number for all coordinates, or one for each.
 Ends = float | tuple[float, ...]
+
+# n nodes within [-1, 1] and their weights, (n,) each; not to be changed.
+gauss_legendre = cache(np.polynomial.legendre.leggauss)
 
 # Methods that end with the argument `generator`.
 SAMPLERS = (
@@ -240,6 +245,20 @@ def between(low: float, high: float) -> Constraint:
     return less_than(high) if math.isfinite(high) else real
 
 
+def half_line(support: Constraint) -> tuple[Tensor, int] | None:
+    """The bound of a half-line, and 1 for x > bound or -1 for x < bound; else None.
+
+    Example:
+        >>> half_line(greater_than(2.0))
+        (tensor(2., dtype=torch.float64), 1)
+    """
+    for kind, end, sign in ((greater_than, "lower_bound", 1), (less_than, "upper_bound", -1)):
+        if isinstance(support, kind):
+            bound = getattr(support, end)
+            return (bound if isinstance(bound, Tensor) else torch.tensor(bound).double()), sign
+    return None
+
+
 def written(ends: Array) -> str:
     """Ends of ranges, (2, D), in a message: once if they are alike, else for each coordinate.
 
@@ -279,19 +298,13 @@ def _drawn(sampler: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     copy = torch.Generator(device=device)
     copy.set_state(generator.get_state())
     seed = int(torch.randint(2**62, (), generator=copy, device=device))
-    streams = [torch.default_generator]
-    if device.type == "cuda":
-        streams.append(torch.cuda.default_generators[device.index or 0])
-    with GLOBAL:
-        before = [stream.get_state() for stream in streams]
-        try:
-            started = [stream.manual_seed(seed).get_state() for stream in streams]
-            drawn = sampler(*arguments, **named)
-            ended = [stream.get_state() for stream in streams]
-        finally:
-            for stream, state in zip(streams, before, strict=True):
-                stream.set_state(state)
-    if not all(map(torch.equal, started, ended)):
+    module: Any = torch.cuda if device.type == "cuda" else torch
+    with GLOBAL, torch.random.fork_rng([device] if device.type == "cuda" else []):
+        module.manual_seed(seed)
+        before = module.get_rng_state()
+        drawn = sampler(*arguments, **named)
+        used = not torch.equal(before, module.get_rng_state())
+    if used:
         torch.rand((), generator=generator, device=device)
     return drawn
 

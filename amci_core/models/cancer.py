@@ -16,8 +16,7 @@ from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
 from torch.distributions.transforms import Transform
 
-from amci_core.models.base import Array, Problem, Variable
-from amci_core.models.quadrature import gauss_legendre
+from amci_core.models.base import Array, Problem, Variable, gauss_legendre
 from amci_core.models.tumour import LOG_REST, REST_RATE, TABLE_ENDS, sizes
 
 # c0 ~ Gamma(25, scale 20), epsilon ~ Beta(5, 10); a measurement has standard deviation 100.

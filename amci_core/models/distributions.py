@@ -32,7 +32,7 @@ from torch.distributions.constraints import (
 )
 from torch.distributions.transforms import Transform, _InverseTransform
 
-from amci_core.models.base import GLOBAL, Density, Problem, Variable, raised
+from amci_core.models.base import GLOBAL, Array, Density, Problem, Variable, raised
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
 from amci_core.models.line import LineProblem
@@ -112,61 +112,36 @@ def model(
         >>> exceeds.theta.typical_range, exceeds.f_range
         ((0.0, 4.0), (0.0, 1.0))
     """
-    kind = _LineModel if _Law("prior", prior).dim == 1 else _Model
-    return kind(
-        prior=prior,
-        f=f,
-        likelihood=likelihood,
-        theta=theta,
-        name=name,
-        description=description,
-        support_plus=support_plus,
-    )
+    given = {
+        **{"prior": prior, "f": f, "likelihood": likelihood, "theta": theta},
+        **{"name": name, "description": description, "support_plus": support_plus},
+    }
+    return (_LineModel if _Law("prior", prior).dim == 1 else _Model)(given)
 
 
-def several(
-    *, f: Callable[..., Tensor] | Sequence[Callable[..., Tensor] | str], **given: Any
-) -> list[Problem]:
+def several(*, f: Sequence[Callable[..., Tensor] | str], **given: Any) -> list[Problem]:
     """Problems that differ in f alone, for `amci_core.estimate_several`.
 
     Arguments:
-        f: A function as for `model` whose values have a last axis of K, (*, K); or a list of K
-            functions or expressions.
+        f: Functions or expressions, as for `model`.
         given: The other arguments of `model`. The problems are called by the name and a number.
 
     Returns:
-        K problems, in the order of the f.
+        The problems, in the order of the f.
 
     Raises:
         ValueError: as `model`.
 
     Example:
         >>> from torch.distributions import Normal
-        >>> def powers(x):
-        ...     return torch.stack([x, x**2, x**3], -1)
-        >>> made = several(prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f=powers)
+        >>> made = several(
+        ...     prior=Normal(0.0, 1.0), likelihood=lambda x: Normal(x, 1.0), f=["x", "x**2"]
+        ... )
         >>> tuple(round(float(p.truth(y=3.0)), 6) for p in made)
-        (1.5, 2.75, 5.625)
+        (1.5, 2.75)
     """
     name = given.pop("name", "model")
-    if isinstance(f, Sequence):
-        return [model(f=each, name=f"{name}-{k}", **given) for k, each in enumerate(f, 1)]
-    first = _Coordinate(f, 0)
-    made = [model(f=first, name=f"{name}-1", **given)]
-    others = range(1, first.size)
-    return made + [model(f=_Coordinate(f, k), name=f"{name}-{k + 1}", **given) for k in others]
-
-
-class _Coordinate:
-    """One coordinate of a function's values (*, K); K is its `size` once it has been called."""
-
-    def __init__(self, f: Callable[..., Tensor], k: int) -> None:
-        self.f, self.k, self.size = f, k, 0
-
-    def __call__(self, *arguments: Tensor) -> Tensor:
-        values = self.f(*arguments)
-        self.size = values.shape[-1]
-        return values[..., self.k]
+    return [model(f=target, name=f"{name}-{k}", **given) for k, target in enumerate(f, 1)]
 
 
 class _Model(Problem):
@@ -176,11 +151,12 @@ class _Model(Problem):
     # Where f_plus and f_minus lie, where theta ends them.
     _beyond_theta: tuple[Any, Any] = (None, None)
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
+        generator = torch.Generator().manual_seed(0)
         self._laws: dict[tuple[str, torch.device], _Law] = {}
         self.name, self.description = given["name"], given["description"]
-        generator = torch.Generator().manual_seed(0)
+        self.formula = _formula(given)
         with _named("prior"):
             prior = self._law("prior", torch.device("cpu"))
             if any(prior.whole):
@@ -206,6 +182,7 @@ class _Model(Problem):
                     f"{type(given['likelihood']).__name__}"
                 )
             with _named("likelihood"):
+                # Far out, where nothing is checked, a parameter may overflow or underflow.
                 law = _Law("likelihood", given["likelihood"](self._user("prior", x)), x.shape[:-1])
                 self.y = law.variable("y", "what is observed")
                 y = self.sample_likelihood(x, generator)
@@ -218,33 +195,28 @@ class _Model(Problem):
         self._try_f(x)
         self.nonnegative = self.f_range == (0.0, 1.0) or nonnegative_at_draws(self, self.f)
         self._beyond_theta = _side_of_theta(self, 1), _side_of_theta(self, -1)
-        self.formula = _formula(given)
 
     def _try_f(self, x: Tensor) -> None:
         """Tries f at points that broadcast, and takes its range from the type of its values."""
         x, theta = x[: math.prod(TRIED)].unflatten(0, TRIED), None
+        shape = tuple(self._user("prior", x).shape)
+        place = f"x of shape {shape} alone; pass theta= if f needs it"
         if self.theta is not None:
             drawn: Any = self.sample_theta(TRIED[0], torch.Generator().manual_seed(1))
             theta = drawn[:, None]
-        shapes = f"x of shape {tuple(self._user('prior', x).shape)}"
-        if theta is None:
-            shapes += " alone; pass theta= if f needs it"
-        else:
-            shapes += f" and theta of shape {tuple(self._user('theta', theta).shape)}"
-        with _named("f", f". It was called with {shapes}"):
+            of_theta = tuple(self._user("theta", theta).shape)
+            place = f"x of shape {shape} and theta of shape {of_theta}"
+        with _named("f", f". It was called with {place}"):
             value = self._values(x, theta)
-        came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        if came not in (TRIED, (TRIED[0], 1)):
+        if value.shape not in (TRIED, (TRIED[0], 1)):
             raise ValueError(
-                f"f: expected a tensor of shape {TRIED} at x of shape "
-                f"{tuple(self._user('prior', x).shape)}, one number per point, got {came}"
+                f"f: expected a tensor of shape {TRIED} at x of shape {shape}, one number per "
+                f"point, got {tuple(value.shape)}"
             )
-        condition = (
-            self._target.f_range == (0.0, 1.0)
-            if isinstance(self._target, Expression)
-            else value.dtype == torch.bool
-        )
-        self.f_range = (0.0, 1.0) if condition else (-math.inf, math.inf)
+        if isinstance(self._target, Expression):
+            self.f_range = self._target.f_range
+        elif value.dtype == torch.bool:
+            self.f_range = (0.0, 1.0)
 
     def _law(self, name: str, device: torch.device) -> _Law:
         """The distribution of x or theta, in float64 on a device."""
@@ -262,13 +234,9 @@ class _Model(Problem):
 
     def _law_of_y(self, x: Tensor) -> _Law:
         """The distribution of y at x (*, D)."""
-        given = self._user("prior", x)
-        try:
-            return _Law("likelihood", self._given["likelihood"](given), x.shape[:-1])
-        except ValueError:
-            # Far out a parameter may overflow or underflow.
-            with _unchecked():
-                return _Law("likelihood", self._given["likelihood"](given), x.shape[:-1])
+        with _unchecked():
+            given = self._given["likelihood"](self._user("prior", x))
+            return _Law("likelihood", given, x.shape[:-1])
 
     def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
         if isinstance(self._target, Expression):
@@ -348,7 +316,7 @@ class _Law:
         for part in parts or [parts]:
             if not isinstance(part, Distribution):
                 kind = "a distribution of torch, such as Uniform(0.0, 4.0), or a list of them"
-                raise ValueError(f"{name}: expected {kind}, got {given!r:.60}")
+                raise ValueError(f"{name}: expected {kind}, got {_written(given)}")
             extra = len(part.batch_shape) - len(batch)
             axes = extra + len(part.event_shape)
             if part.batch_shape[: len(batch)] != batch or not 0 <= axes <= 1:
@@ -403,29 +371,36 @@ class _Law:
 
     def variable(self, name: str, meaning: str) -> Variable:
         """A variable that takes its values, its typical range being the whole one."""
-        pairs = zip(self.parts, self.sizes, strict=True)
-        low, high = np.concatenate([self._ends(*each) for each in pairs], -1).tolist()
+        low, high = np.concatenate([self._ends(part) for part in self.parts], -1).tolist()
         whole = self.whole if any(self.whole) else False
         return Variable(name, self.dim, tuple(low), tuple(high), meaning, whole=whole)
 
-    def _ends(self, part: Distribution, size: int) -> Any:
+    def _ends(self, part: Distribution) -> Array:
         """The smallest and the largest value of a part's coordinates, (2, size).
 
         Infinite if they depend on where in the batch.
         """
         ends = _ends(part)
-        if ends is None and not _support(part).is_discrete:
-            raise ValueError(
-                f"{self.name}: expected coordinates with an interval each, got {part}. For a "
-                "simplex use all coordinates but the last"
-            )
-        found = []
-        for end, beyond in zip(ends or torch.tensor(LINE), LINE, strict=True):
-            shape = part.batch_shape + part.event_shape
-            of_each = end.expand(shape).reshape(-1, size)
-            same = (of_each == of_each[:1]).all(0)
-            found.append(of_each[0].where(same, beyond).cpu().numpy())
-        return np.stack(found)
+        if ends is None:
+            if not _support(part).is_discrete:
+                raise ValueError(
+                    f"{self.name}: expected coordinates with an interval each, got {part}. For a "
+                    "simplex use all coordinates but the last"
+                )
+            ends = torch.tensor(LINE)
+        shape = part.batch_shape + part.event_shape
+        size = part.event_shape[0] if part.event_shape else 1
+        rows = torch.stack([end.expand(shape).reshape(-1, size) for end in ends])
+        same = (rows == rows[:, :1]).all(1)
+        return rows[:, 0].where(same, rows.new_tensor(LINE)[:, None]).cpu().numpy()
+
+
+def _written(given: Any) -> str:
+    """What was given in the place of a distribution, and what to write instead of scipy's."""
+    if not hasattr(given, "rvs"):
+        return f"{given!r:.60}"
+    name = f"scipy.stats.{given.dist.name}"
+    return f"{name}. Write the one of torch.distributions, such as Normal(0.0, 1.0)"
 
 
 def _copied(value: Any, **to: Any) -> Any:
@@ -487,9 +462,8 @@ def inside(law: Distribution, value: Tensor) -> Tensor:
     return there & every(inside(law.base_dist, value))
 
 
-def _ends(law: Distribution) -> tuple[Tensor, Tensor] | None:
-    """Where the support of each coordinate begins and ends; None if it is no interval."""
-    ends: tuple[Tensor, Tensor] | None
+def _ends(law: Distribution) -> Any:
+    """Where the support of each coordinate begins and ends, two tensors; None if not known."""
     if isinstance(law, Independent):
         return _ends(law.base_dist)
     if isinstance(law, MixtureSameFamily):
@@ -509,17 +483,12 @@ def _ends(law: Distribution) -> tuple[Tensor, Tensor] | None:
             ends = torch.minimum(*images), torch.maximum(*images)
         return ends
     support = _support(law)
-    if support.event_dim:
-        return None
-    names = ("lower_bound", "upper_bound")
-    if support is boolean:
-        bounds: Any = (0.0, 1.0)
-    elif support is real or any(hasattr(support, name) for name in names):
-        bounds = (getattr(support, n, end) for n, end in zip(names, LINE, strict=True))
-    else:
-        return None
-    low, high = (torch.as_tensor(bound).double() for bound in bounds)
-    return low, high
+    known: Any = {real: LINE, boolean: (0.0, 1.0)}.get(support)
+    if known is None and not support.event_dim:
+        names = ("lower_bound", "upper_bound")
+        if any(hasattr(support, name) for name in names):
+            known = tuple(getattr(support, n, e) for n, e in zip(names, LINE, strict=True))
+    return known and tuple(torch.as_tensor(end).double() for end in known)
 
 
 def _with_typical_range(variable: Variable, draws: Tensor) -> Variable:
@@ -618,9 +587,8 @@ def _negative_in_tails(problem: Problem, f: Target) -> bool:
     densities: list[Density] = [DefensiveDensity(problem, y, theta)]
     known = problem.optimal_proposals() or {}
     densities += [known["q2"](y, theta)] if "q2" in known else []
-    wide = None if theta is None else theta[:, None]
     draws = [density.draw(OF_EACH, generator)[0] for density in densities]
-    return any(bool((f(x, wide) < 0).any()) for x in draws)
+    return any(bool((f(x, None if theta is None else theta[:, None]) < 0).any()) for x in draws)
 
 
 def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] | None:
@@ -646,10 +614,9 @@ def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] |
 
 
 def _formula(given: dict[str, Any]) -> str:
-    """What is known of the densities, in TeX."""
-    mean = r"\mu(y,\theta)=\mathrm{E}[f(x;\theta)\mid y]"
-    if given["theta"] is None:
-        mean = mean.replace(r",\theta", "").replace(r";\theta", "")
-    if given["likelihood"] is None:
-        mean = mean.replace(r"\mid y", "").replace("y,", "").replace("(y)", "")
-    return mean
+    """mu as an expectation, in TeX."""
+    y, theta = given["likelihood"] is not None, given["theta"] is not None
+    case = ",".join(["y"] * y + [r"\theta"] * theta)
+    of_x = "x" + r";\theta" * theta
+    mean = rf"\mathrm{{E}}[f({of_x})" + r"\mid y" * y + "]"
+    return rf"\mu({case})={mean}" if case else rf"\mu={mean}"

@@ -14,9 +14,8 @@ from scipy.stats import norm
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
 
-from amci_core.models.base import Array, Density, OptimalProposals, Variable
+from amci_core.models.base import Array, Density, OptimalProposals, Variable, gauss_legendre
 from amci_core.models.gaussian import GaussianModel, standard_normal_log_prob, strictly_above
-from amci_core.models.quadrature import gauss_legendre
 
 # Standard deviations that the mismatch's integral covers beyond the mean, and its nodes.
 REACH, NODES = 12.0, 192

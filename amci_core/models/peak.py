@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.models.base import Array, OptimalProposals, Problem, Variable
-from amci_core.models.quadrature import gauss_legendre
+from amci_core.models.base import Array, OptimalProposals, Problem, Variable, gauss_legendre
 
 DIM = 2
 # Sharpness runs from 10^0, a mild hill, to 10^2, a needle.

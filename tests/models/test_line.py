@@ -20,7 +20,6 @@ def same_as(name):
     known = amci.problem(name)
 
     class Same(LineProblem):
-        bounds = (-12.0, 12.0)
         nonnegative = known.nonnegative
         x, y, theta = known.x, known.y, known.theta
 
@@ -88,7 +87,7 @@ def test_the_bound_of_a_mu_that_no_float_holds_is_that_of_an_indicator():
     known = amci.problem("tail-1d")
 
     class Far(LineProblem):
-        name, nonnegative, bounds = "far", True, (-60.0, 60.0)
+        name, nonnegative = "far", True
         x, theta = known.x, Variable("theta", 1, 0.0, 50.0, "the threshold")
 
         def log_prior(self, x):
@@ -137,19 +136,6 @@ def test_the_mismatch_control_has_a_path():
     own = same_as("tail-1d")
     y, theta = own.at_mismatch(3.0, 1.0, 0.5)
     assert own.mismatch(y, theta) == pytest.approx(3.0, abs=1e-6)
-
-
-def test_a_reach_that_misses_mass_is_refused_and_none_is_needed():
-    own = same_as("tail-1d")
-    own.bounds = (-2.0, 2.0)
-    with pytest.raises(ValueError, match=r"^bounds: 0\.\d+ of E2 lies outside \[-2, 2\] at y"):
-        own.truth(1.0, 2.5)
-    # E2 at y = -4 lies within, E1_plus does not.
-    own.bounds = (-9.0, 3.0)
-    with pytest.raises(ValueError, match=r"^bounds: .* of E1_plus lies .*theta = \[2\.9\]"):
-        own.truth(-4.0, 2.9)
-    own.bounds = LineProblem.bounds
-    assert own.truth(1.0, 2.5) == pytest.approx(amci.problem("tail-1d").truth(1.0, 2.5), rel=1e-10)
 
 
 class Plain(LineProblem):
@@ -289,9 +275,9 @@ def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
     assert Declared().truth() == pytest.approx(truth, rel=1e-9)
 
 
-def test_f_may_overflow_beyond_reach():
+def test_f_may_overflow_far_out():
     class Call(LineProblem):
-        name, nonnegative, bounds = "call", True, (-40.0, 40.0)
+        name, nonnegative = "call", True
         x, y = Variable("x", 1, -math.inf, math.inf, "a logarithm"), None
         theta = Variable("theta", 1, 1.0, 10.0, "the strike")
         log_prior = staticmethod(lambda x: torch.distributions.Normal(0, 1).log_prob(x).sum(-1))
@@ -322,7 +308,6 @@ def test_a_far_and_narrow_posterior_is_found():
 
 @pytest.mark.parametrize(("apart", "width"), [(0.03, 0.01), (30.0, 0.01), (1000.0, 1e-4)])
 def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior(apart, width):
-    # Of 300 y, 19 were refused at the first; at the others half of the mass was missed.
     class Two(Plain):
         x, y = (Variable(name, 1, -1e4, 1e4, "a place") for name in "xy")
 
@@ -340,7 +325,7 @@ def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior
         def sample_likelihood(self, x, generator):
             return x + width * torch.randn(x.shape, generator=generator) + apart
 
-    y = np.random.default_rng(0).uniform(-8900, 8900, (300, 1))
+    y = np.random.default_rng(0).uniform(-8900, 8900, (60, 1))
     assert Two().truth(y) == pytest.approx(y[:, 0] ** 2 + apart**2 + width**2, rel=1e-8)
 
 
