@@ -126,10 +126,11 @@ class SplineDensity(TransformedDensity):
                 knots, of_support = self._split(out)
                 prepared = bijector.prepare(of_support[..., : bijector.width])
             bent, log_bent = knots.forward(u)
-            point, z_i, log_det = bijector.forward(bent, prepared, self._bound_of(i))
-            x.append(point)
+            z_i, log_quantile = bijector.quantile(bent, prepared)
+            x_i, log_det = bijector.constrained(z_i, self._bound_of(i))
+            x.append(x_i)
             zs.append(z_i)
-            log_dets += [log_bent, log_det]
+            log_dets += [log_bent, log_quantile, log_det]
         return torch.stack(x, -1), -_total(log_dets)
 
     def _log_prob(self, x: Tensor) -> Tensor:

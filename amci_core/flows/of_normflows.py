@@ -121,9 +121,10 @@ class NormflowsDensity(TransformedDensity):
         log_q = log_q.reshape(u.shape[:-1]) - standard_normal_log_prob(z)
         uniform = _open(torch.special.ndtr(z))
         for i, bijector in enumerate(self._bijectors):
-            x, _, log_det = bijector.forward(uniform[..., i], self._prepared[i], self._bound(i))
+            free, log_quantile = bijector.quantile(uniform[..., i], self._prepared[i])
+            x, log_det = bijector.constrained(free, self._bound(i))
             columns.append(x)
-            log_q = log_q if log_det is None else log_q - log_det
+            log_q = log_q - sum(log for log in (log_quantile, log_det) if log is not None)
         return torch.stack(columns, -1), log_q
 
     def _log_prob(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 __all__ = ["ComplementGaussian"]
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -32,6 +33,8 @@ from amci_core.models.gaussian import standard_normal_log_prob
 
 # Standardized bounds are limited to this, beyond which a side's probability is no float64.
 FARTHEST = 36.0
+# The bound of a coordinate without one; infinity has no gradient.
+UNCUT = 1e30
 # The logarithm of a piece's weight is a guess plus this much of a network's output.
 OF_NETWORK = 3.0
 
@@ -68,7 +71,11 @@ class ComplementGaussian(Trainable):
 
 
 class ComplementDensity(TransformedDensity):
-    """The pieces at given y and theta; computed in float64."""
+    """The pieces at given y and theta; computed in float64.
+
+    Within a piece all coordinates but the first are mirrored, so that every cut coordinate lies
+    below its bound: it is a standard normal z below an end that depends on those before.
+    """
 
     def __init__(self, proposal: ComplementGaussian, y: Tensor, theta: Tensor | None) -> None:
         y_rows, theta_rows = flat_cases(y, theta)
@@ -77,64 +84,60 @@ class ComplementDensity(TransformedDensity):
         bound, _ = half_line(proposal.original, theta_rows)
         self._mean, self._bound = mean.double(), bound.to(self.like).double()
         factor = proposal.factor.double()
+        self._log_det = factor.diag().sum()
         factor = factor.tril(-1) + factor.diag().exp().diag()
-        dim = range(self.dim)
-        # Row i: the coordinate i, then the others, and the factor of the covariance in this order.
-        self._order = torch.tensor([[i, *(j for j in dim if j != i)] for i in dim])
-        rows = factor[self._order]
+        pieces = torch.arange(self.dim)
+        # Row i: the coordinate i, then the others.
+        self._order = torch.tensor([[i, *(j for j in pieces if j != i)] for i in pieces])
+        self._mirror = torch.where(pieces == 0, 1.0, -1.0).to(factor)
+        rows = self._mirror[:, None] * factor[self._order]
         self._factors = torch.linalg.cholesky(rows @ rows.mT)
-        log_weights = self._guess() + OF_NETWORK * free.double()
-        self._log_weights = log_weights.log_softmax(-1)
+        self._inverses = torch.linalg.solve_triangular(
+            self._factors, torch.eye(self.dim).to(factor), upper=False
+        )
+        # In piece i the coordinates at steps 0 to i are cut, (cases, piece, step).
+        ends = self._mirror * (self._bound - self._mean)[:, self._order]
+        self._ends = ends.masked_fill(pieces > pieces[:, None], UNCUT)
+        # About the masses of the pieces: each cut coordinate at its mean.
+        _, log_masses = self._walk(pieces.expand(self.cases, -1), lambda step, end: -_mills(end))
+        self._log_weights = (log_masses + OF_NETWORK * free.double()).log_softmax(-1)
 
-    def _guess(self) -> Tensor:
-        """About the logarithm of each piece's mass, (cases, D): along the means of its factors."""
-        found = []
-        for i in range(self.dim):
-            piece = torch.full((len(self._mean), 1), i)
-            z: list[Tensor] = []
-            log_mass = torch.zeros_like(self._mean[:, :1])
-            for step in range(i + 1):
-                end, _ = self._end(piece, z, step)
-                end = end if step == 0 else -end
-                log_side = log_ndtr(end)
-                log_mass = log_mass + log_side
-                # The mean of a standard normal below `end`, or above -end.
-                mills = (standard_normal_log_prob(end[..., None]) - log_side).exp()
-                z.append(-mills if step == 0 else mills)
-            found.append(log_mass)
-        return torch.cat(found, -1)
+    def _walk(
+        self, piece: Tensor, following: Callable[[int, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Goes through the coordinates of points in the order of their pieces.
 
-    def _end(self, piece: Tensor, z: list[Tensor], step: int) -> tuple[Tensor, Tensor]:
-        """The bound of the coordinate drawn at a step, given those before: (cases, n).
+        Arguments:
+            piece: The piece of each point, (cases, n).
+            following: Takes a step and the end that z lies below, (cases, n); gives z.
 
-        It is standardized; with the logarithm of the coordinate's standard deviation.
+        Returns:
+            z (cases, n, D), and the sum of log Pr(z < end) over all steps, (cases, n).
         """
-        place = self._order[piece, step]
-        row = self._factors[piece, step]  # (cases, n, D)
-        gap = (self._bound - self._mean).gather(-1, place)
-        before = sum(row[..., j] * z_j for j, z_j in enumerate(z))
-        scale = row[..., step]
-        return ((gap - before) / scale).clamp(-FARTHEST, FARTHEST), scale.log()
+        factors = self._factors[piece]
+        ends = self._ends.gather(1, piece[..., None].expand(*piece.shape, self.dim))
+        z: list[Tensor] = []
+        log_sides = torch.zeros_like(ends[..., 0])
+        for step in range(self.dim):
+            row = factors[..., step, :]
+            before = sum(row[..., j] * z_j for j, z_j in enumerate(z))
+            end = ((ends[..., step] - before) / row[..., step]).clamp(-FARTHEST, FARTHEST)
+            z.append(following(step, end))
+            log_sides = log_sides + log_ndtr(end)
+        return torch.stack(z, -1), log_sides
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.double().reshape(self.cases, -1, self.dim)
+        u = z.double().reshape(self.cases, -1, self.dim)
         # The first coordinate chooses the piece, and is then stretched to (0, 1] again.
-        first, weights = z[..., 0].contiguous(), self._log_weights.exp()
-        ends = weights.cumsum(-1)
-        piece = torch.searchsorted(ends[:, :-1].contiguous(), first)
-        width = weights.gather(-1, piece)
-        stretched = (first - ends.gather(-1, piece) + width) / width
-        tiny, most = torch.finfo(z.dtype).tiny, 1 - torch.finfo(z.dtype).eps
-        normal: list[Tensor] = []
-        for step in range(self.dim):
-            u = (stretched if step == 0 else z[..., step]).clamp(tiny, most)
-            end, _ = self._end(piece, normal, step)
-            above = step <= piece
-            side = ndtr(end) if step == 0 else torch.where(above, ndtr(-end), 1.0)
-            point = ndtri(u * side)
-            normal.append(point if step == 0 else -point)
-        stacked = torch.stack(normal, -1)
-        ordered = (self._factors[piece] @ stacked[..., None])[..., 0]
+        weights = self._log_weights.exp()
+        tops = weights.cumsum(-1)
+        piece = torch.searchsorted(tops[:, :-1].contiguous(), u[..., 0].contiguous())
+        weight = weights.gather(-1, piece)
+        first = (u[..., 0] - tops.gather(-1, piece) + weight) / weight
+        u = torch.cat([first[..., None], u[..., 1:]], -1)
+        u = u.clamp(torch.finfo(u.dtype).tiny, 1 - torch.finfo(u.dtype).eps)
+        normal, _ = self._walk(piece, lambda step, end: ndtri(u[..., step] * ndtr(end)))
+        ordered = self._mirror * (self._factors[piece] * normal[..., None, :]).sum(-1)
         x = torch.zeros_like(ordered).scatter(-1, self._order[piece], ordered)
         x = self._on_side(x + self._mean[:, None], piece)
         x = x.reshape(*self.batch_shape, -1, self.dim).to(self.like)
@@ -152,16 +155,14 @@ class ComplementDensity(TransformedDensity):
         x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim).double()
         below = x <= self._bound[:, None]
         piece = below.byte().argmax(-1)
-        ordered = (x - self._mean[:, None]).gather(-1, self._order[piece])
-        log_q = self._log_weights.gather(-1, piece)
-        normal: list[Tensor] = []
-        for step in range(self.dim):
-            end, log_scale = self._end(piece, normal, step)
-            row = self._factors[piece, step]
-            before = sum(row[..., j] * z_j for j, z_j in enumerate(normal))
-            normal.append((ordered[..., step] - before) / row[..., step])
-            cut = log_ndtr(end) if step == 0 else torch.where(step <= piece, log_ndtr(-end), 0.0)
-            log_q = log_q - log_scale - cut
-        log_q = log_q + standard_normal_log_prob(torch.stack(normal, -1))
-        found: Tensor = log_q.masked_fill(~below.any(-1), -torch.inf).to(self.like)
-        return found.reshape(*self.batch_shape, -1)
+        ordered = self._mirror * (x - self._mean[:, None]).gather(-1, self._order[piece])
+        z = (self._inverses[piece] * ordered[..., None, :]).sum(-1)
+        _, log_sides = self._walk(piece, lambda step, end: z[..., step])
+        log_q = self._log_weights.gather(-1, piece) + standard_normal_log_prob(z)
+        log_q = (log_q - self._log_det - log_sides).masked_fill(~below.any(-1), -torch.inf)
+        return log_q.to(self.like).reshape(*self.batch_shape, -1)
+
+
+def _mills(end: Tensor) -> Tensor:
+    """Minus the mean of a standard normal below an end."""
+    return (standard_normal_log_prob(end[..., None]) - log_ndtr(end)).exp()

@@ -36,6 +36,9 @@ from amci_core._arguments import check_name
 from amci_core.models import base
 from amci_core.models.base import Problem, between
 
+# Values of a coordinate, and the logarithm of a derivative; None for zero.
+Mapped = tuple[Tensor, Tensor | None]
+
 
 @dataclass(frozen=True)
 class CoordinateBijector(ABC):
@@ -53,7 +56,7 @@ class CoordinateBijector(ABC):
         scale: About its standard deviation there.
     """
 
-    width: ClassVar[int]
+    width: ClassVar[int] = 0
     bounded: ClassVar[bool] = False
 
     centre: float = 0.0
@@ -63,32 +66,28 @@ class CoordinateBijector(ABC):
         """What the quantile function needs of the parameters (*, width)."""
         return parameters
 
-    @abstractmethod
-    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Any]:
-        """x out of u in (0, 1], the unconstrained z, and log|dx / du|; None for zero."""
+    def quantile(self, u: Tensor, prepared: Any) -> Mapped:
+        """z of u in (0, 1], and log|dz / du|."""
+        return u, None
+
+    def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
+        """u of z, and log|du / dz|."""
+        return z, None
+
+    def constrained(self, z: Tensor, bound: Any = None) -> Mapped:
+        """x of z, and log|dx / dz|."""
+        return z, None
 
     @abstractmethod
-    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
-        """z of x, and log|dz / dx|, -inf outside the support; None for zero."""
-
-    @abstractmethod
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor | None]:
-        """The inverse of the quantile function, and log|du / dz|; None for zero."""
+    def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
+        """z of x, and log|dz / dx|, -inf outside the support."""
 
 
 class UnitInterval(CoordinateBijector):
     """The unit interval as it is; nothing lies outside."""
 
-    width = 0
-
-    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, None]:
-        return u, u, None
-
-    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor]:
+    def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
         return _clamped(x, 0.0, 1.0)
-
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, None]:
-        return z, None
 
 
 @dataclass(frozen=True)
@@ -113,23 +112,25 @@ class Logistic(CoordinateBijector):
         log_scale = self.SPREAD * torch.tanh(free / self.SPREAD) + math.log(self.scale / 2)
         return self.centre + self.scale * shift, log_scale, log_scale.exp()
 
-    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         shift, log_scale, scale = prepared
         # The end that rounding reaches would be an infinite x.
         u = u.clamp(torch.finfo(u.dtype).tiny, 1 - torch.finfo(u.dtype).eps / 2)
         log_u, log_rest = u.log(), torch.log1p(-u)
-        z, log_det = torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
-        x, log_free = self.constrained(z)
-        return x, z, log_det if log_free is None else log_det + log_free
+        return torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
 
-    def constrained(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
-        """x of z, and log|dx / dz|; None for zero."""
+    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, log_scale, scale = prepared
+        standardized = (z - shift) / scale
+        return torch.sigmoid(standardized), _log_logistic(standardized) - log_scale
+
+    def constrained(self, z: Tensor, bound: Any = None) -> Mapped:
         if self.transform is None:
             return z, None
         x = self.transform(z)
         return x, self.transform.log_abs_det_jacobian(z, x)
 
-    def unconstrained(self, x: Tensor, bound: Any = None) -> tuple[Tensor, Tensor | None]:
+    def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
         if self.transform is None:
             return x, None
         # The ends of the support, which transforms count as inside, are outside.
@@ -140,11 +141,6 @@ class Logistic(CoordinateBijector):
         z = self.transform.inv(safe)
         log_det = -self.transform.log_abs_det_jacobian(z, safe)
         return z, log_det.where(inside, -math.inf)
-
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        shift, log_scale, scale = prepared
-        standardized = (z - shift) / scale
-        return torch.sigmoid(standardized), _log_logistic(standardized) - log_scale
 
 
 @dataclass(frozen=True)
@@ -161,19 +157,18 @@ class TruncatedLogistic(Logistic):
         below, above = (torch.sigmoid((end - shift) / scale) for end in (self.low, self.high))
         return shift, log_scale, scale, below, above - below
 
-    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
-        *whole, below, left = prepared
-        z, _, log_det = super().forward(below + left * u, whole, bound)
-        x = z.clamp(self.low, self.high)
-        return x, x, log_det + left.log()
-
-    def unconstrained(self, x: Tensor, bound: Any = None) -> tuple[Tensor, Tensor]:
-        return _clamped(x, self.low, self.high)
+    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        *whole, below, mass = prepared
+        z, log_det = super().quantile(below + mass * u, whole)
+        return z.clamp(self.low, self.high), log_det + mass.log()
 
     def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        *whole, below, left = prepared
+        *whole, below, mass = prepared
         u, log_det = super().cumulative(z, whole)
-        return ((u - below) / left).clamp(0, 1), log_det - left.log()
+        return ((u - below) / mass).clamp(0, 1), log_det - mass.log()
+
+    def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
+        return _clamped(x, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -203,34 +198,35 @@ class HalfLine(CoordinateBijector):
         log_scale = self._log_scale(parameters[..., 0])
         return log_scale, -log_scale.exp()
 
-    def forward(self, u: Tensor, prepared: Any, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
-        z, log_det = self.quantile(u, prepared)
-        end, nearest = bound
-        excess, log_det = z * self.unit, log_det + math.log(self.unit)
-        # A point on the bound of an open support has density zero, so one of them in millions
-        # makes a loss infinite or a weight NaN.
-        if self.sign > 0:
-            return torch.maximum(end + excess, nearest), z, log_det
-        return torch.minimum(end - excess, nearest), z, log_det
-
     def _log_scale(self, free: Tensor) -> Tensor:
         return self.CENTRE + self.SPREAD * torch.tanh(free / self.SPREAD)
 
     def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        """The excess in its units, and the logarithm of its derivative but for the sign."""
         log_scale, minus_scale = prepared
         log_u = u.log()
         return minus_scale * log_u, log_scale - log_u
-
-    def unconstrained(self, x: Tensor, bound: Any) -> tuple[Tensor, Tensor | None]:
-        end, _ = bound
-        z = (x - end if self.sign > 0 else end - x).clamp(min=0) / self.unit
-        return z, None if self.unit == 1 else torch.full_like(z, -math.log(self.unit))
 
     def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
         log_scale, minus_scale = prepared
         minus = z / minus_scale
         return minus.exp(), (minus - log_scale).where(z > 0, -math.inf)
+
+    def constrained(self, z: Tensor, bound: Any = None) -> Mapped:
+        end, nearest = bound
+        # A point on the bound of an open support has density zero, so one of them in millions
+        # makes a loss infinite or a weight NaN.
+        if self.sign > 0:
+            return torch.maximum(end + z * self.unit, nearest), self._log_unit(z)
+        return torch.minimum(end - z * self.unit, nearest), self._log_unit(z)
+
+    def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
+        end, _ = bound
+        z = (x - end if self.sign > 0 else end - x).clamp(min=0) / self.unit
+        log_unit = self._log_unit(z)
+        return z, None if log_unit is None else -log_unit
+
+    def _log_unit(self, z: Tensor) -> Tensor | None:
+        return None if self.unit == 1 else torch.full_like(z, math.log(self.unit))
 
 
 class SoftHalfLine(HalfLine):
@@ -301,6 +297,13 @@ class CutHalfLine(HalfLine):
         return u, log_det.where(z > 0, -math.inf)
 
 
+HALF_LINES = {
+    "half-line": HalfLine,
+    "soft-half-line": SoftHalfLine,
+    "cut-half-line": CutHalfLine,
+}
+
+
 def _log_logistic(z: Tensor) -> Tensor:
     # log u (1 - u) = z - 2 log(1 + exp z), which cancels at neither end.
     return torch.add(z, softplus(z, threshold=40), alpha=-2.0)
@@ -351,24 +354,18 @@ def _bijector(
         "line": None,
         "positive": ExpTransform(),
         "probability": SigmoidTransform(),
+        "range": biject_to(between(low, high)),
         **problem.coordinate_transforms,
     }
     if kind in transforms:
         return Logistic(centre, scale, transforms[kind])
-    if kind == "range":
-        return Logistic(centre, scale, biject_to(between(low, high)))
     if kind == "cut":
         return TruncatedLogistic(centre, scale, None, low, high)
     if kind == "unit":
         return UnitInterval(centre, scale)
-    half_lines = {
-        "half-line": HalfLine,
-        "soft-half-line": SoftHalfLine,
-        "cut-half-line": CutHalfLine,
-    }
-    check_name("kind", kind, [*transforms, "range", "cut", "unit", *half_lines])
-    dim = 0 if problem.theta is None else problem.theta.dim
-    return half_lines[kind](centre, scale, half_line(problem, torch.zeros(1, dim))[1], unit)
+    check_name("kind", kind, [*transforms, "cut", "unit", *HALF_LINES])
+    theta = torch.zeros(1, 0 if problem.theta is None else problem.theta.dim)
+    return HALF_LINES[kind](centre, scale, half_line(problem, theta)[1], unit)
 
 
 def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
@@ -431,19 +428,18 @@ def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any
     """
     x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
     kinds = {(-math.inf, math.inf): "line", (0, math.inf): "positive", (0, 1): "probability"}
-    found = []
+    coordinates = []
     for (low, high), values in zip(problem.x.ends.T.tolist(), x.unbind(-1), strict=True):
         if cut and math.isfinite(high - low):
-            scale = _rounded((high - low) / math.sqrt(12))
-            found.append({"kind": "cut", "centre": (low + high) / 2, "scale": scale})
-            continue
-        kind = kinds.get((low, high), "range")
-        z = _bijector(problem, low, high, kind).unconstrained(values, None)[0]
-        scale, centre = _rounded(float(z.std())), float(z.mean())
-        # To a tenth of the scale or better.
-        digits = max(3, 1 - math.floor(math.log10(scale)))
-        found.append({"kind": kind, "centre": round(centre, digits), "scale": scale})
-    return found
+            kind, centre, scale = "cut", (low + high) / 2, (high - low) / math.sqrt(12)
+        else:
+            kind = kinds.get((low, high), "range")
+            z, _ = _bijector(problem, low, high, kind).unconstrained(values)
+            # To a tenth of the scale or better.
+            digits = max(3, 1 - math.floor(math.log10(_rounded(float(z.std())))))
+            centre, scale = round(float(z.mean()), digits), float(z.std())
+        coordinates.append({"kind": kind, "centre": centre, "scale": _rounded(scale)})
+    return coordinates
 
 
 def units_of_excess(problem: Problem) -> list[float]:
