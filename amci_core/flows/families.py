@@ -9,7 +9,8 @@ from __future__ import annotations
 __all__ = ["FAMILIES", "Family", "forms", "normflows"]
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -225,23 +226,7 @@ def normflows(make: Callable[..., Any]) -> Family:
             f"lambda problem: nf.ConditionalNormalizingFlow(...), got {type(make).__name__}"
         )
 
-    def build(
-        problem: Problem,
-        *,
-        coordinates: Sequence[Mapping[str, Any]],
-        reads_theta: bool = True,
-        **arguments: Any,
-    ) -> NormflowsProposal:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(0)
-            model = make(problem, **arguments)
-        return NormflowsProposal(problem, model, coordinates=coordinates, reads_theta=reads_theta)
-
-    def only(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-        arguments = {"coordinates": coordinates_of(problem), "reads_theta": shared["reads_theta"]}
-        return {"": arguments}
-
-    return Family(build, only)
+    return Family(partial(NormflowsProposal, make), _only)
 
 
 def _to_support(
@@ -254,15 +239,9 @@ def _to_support(
     bijectors = coordinate_bijectors(problem, coordinates)
     layers = [*layers, Linear(len(bijectors)), ToSupport(bijectors)]
     flow = ComposedFlow(problem, layers, **arguments)
-    flow.whiten(
-        torch.tensor([b.centre for b in bijectors]),
-        torch.diag(torch.tensor([b.scale for b in bijectors])),
-    )
+    centre, scale = torch.tensor([(b.centre, b.scale) for b in bijectors]).unbind(-1)
+    flow.whiten(centre, scale.diag())
     return flow
-
-
-def _no_forms(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    return {}
 
 
 @dataclass(frozen=True)
@@ -279,7 +258,7 @@ class Family:
     """
 
     build: Callable[..., Trainable]
-    forms: Callable[[Problem, dict[str, Any]], Forms] = _no_forms
+    forms: Callable[[Problem, dict[str, Any]], Forms] = lambda problem, shared: {}
     exact_support: bool = False
 
     def __call__(self, problem: Problem, **arguments: Any) -> Trainable:
@@ -327,29 +306,25 @@ def _half_line(problem: Problem, shared: Mapping[str, Any]) -> Forms:
 
 
 def _autoregressive(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    if problem.x.dim == 1:
-        return {"spline": {**shared, "coordinates": coordinates_of(problem)}}
-    if problem.x.dim > MANY:
-        return {}
-    return {"by coordinate": {**shared, "coordinates": coordinates_of(problem, cut=True)}}
+    dim = problem.x.dim
+    arguments = {**shared, "coordinates": coordinates_of(problem, cut=dim > 1)}
+    return {} if dim > MANY else {"spline" if dim == 1 else "by coordinate": arguments}
 
 
 def _composed(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    if not 1 < problem.x.dim <= MANY:
-        return {}
     arguments = {**shared, "coordinates": coordinates_of(problem)}
-    return {"rotated": arguments, "along the radius": {**arguments, "radial": True}}
+    forms = {"rotated": arguments, "along the radius": {**arguments, "radial": True}}
+    return forms if 1 < problem.x.dim <= MANY else {}
 
 
 def _layered(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    if problem.x.dim <= MANY:
-        return {}
-    arguments = {
-        **shared,
-        "coordinates": coordinates_of(problem),
-        "width": max(shared["hidden"][0] * 3 // 2, problem.x.dim),
-    }
-    return {"by coordinate": arguments, "rotated": arguments}
+    width = max(shared["hidden"][0] * 3 // 2, problem.x.dim)
+    arguments = {**shared, "coordinates": coordinates_of(problem), "width": width}
+    return {"by coordinate": arguments, "rotated": arguments} if problem.x.dim > MANY else {}
+
+
+def _only(problem: Problem, shared: Mapping[str, Any]) -> Forms:
+    return {"": {"coordinates": coordinates_of(problem), "reads_theta": shared["reads_theta"]}}
 
 
 FAMILIES: dict[str, Family] = {
@@ -364,6 +339,6 @@ FAMILIES: dict[str, Family] = {
     "gamma-beta": Family(GammaBeta),
     "gaussian": Family(gaussian),
     "masked-autoregressive": Family(masked_autoregressive),
-    "neural-spline": replace(normflows(neural_spline), forms=_no_forms),
+    "neural-spline": Family(partial(NormflowsProposal, neural_spline)),
     "radial": Family(radial),
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["NormflowsProposal", "neural_spline"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import normflows as nf
@@ -36,11 +36,13 @@ class NormflowsProposal(Trainable):
     theta are zero where it is not read.
 
     Arguments:
+        make: Takes the problem and `arguments`, and gives the model, whose base is
+            `normflows.distributions.DiagGaussian`; called with the global generator seeded.
         problem: The problem whose x it proposes.
-        model: The model, whose base is `normflows.distributions.DiagGaussian`.
         coordinates: For each coordinate of x its `kind`, and about its `centre` and `scale`, see
             `coordinate_bijectors`.
         reads_theta: Whether it depends on theta beside y.
+        arguments: Those of `make`.
 
     Raises:
         ValueError: the model is of another kind, or has another base.
@@ -48,22 +50,23 @@ class NormflowsProposal(Trainable):
 
     def __init__(
         self,
+        make: Callable[..., Any],
         problem: Problem,
-        model: Any,
         *,
         coordinates: Sequence[Mapping[str, Any]],
         reads_theta: bool = True,
+        **arguments: Any,
     ) -> None:
         super().__init__()
-        if not isinstance(model, nf.ConditionalNormalizingFlow):
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            model = make(problem, **arguments)
+        kinds = nf.ConditionalNormalizingFlow, nf.distributions.DiagGaussian
+        if not (isinstance(model, kinds[0]) and isinstance(model.q0, kinds[1])):
             raise ValueError(
-                "make: expected a function that gives a normflows.ConditionalNormalizingFlow, "
-                f"got {type(model).__name__}"
-            )
-        if not isinstance(model.q0, nf.distributions.DiagGaussian):
-            raise ValueError(
-                "make: expected a flow whose base is normflows.distributions.DiagGaussian, "
-                f"got {type(model.q0).__name__}"
+                "make: expected a function that gives a normflows.ConditionalNormalizingFlow with "
+                f"a base normflows.distributions.DiagGaussian, got {type(model).__name__} with "
+                f"{type(getattr(model, 'q0', None)).__name__}"
             )
         self.problem, self.model = problem, model
         self.inputs = Inputs(problem)
