@@ -171,10 +171,10 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
     }
     for name, q1 in loaded.items():
         # Training has copied q2 into the mixture: from here on it is one.
-        of_defence = built[name]["arguments"].get("defence", {})
-        same = "q2" in built and of_defence == built["q2"]["arguments"]
-        if same and isinstance(q1, Mixture) and _equal(q1.defence, loaded["q2"]):
-            q1.defence = loaded["q2"]
+        of_component = built[name]["arguments"].get("defensive", {})
+        same = "q2" in built and of_component == built["q2"]["arguments"]
+        if same and isinstance(q1, Mixture) and _equal(q1.defensive, loaded["q2"]):
+            q1.defensive = loaded["q2"]
     card = {"configuration": config, "evaluation": evaluation}
     parts: Any = {name: loaded.get(name) for name in NAMES}
     parts["fingerprint"] = chosen.fingerprint

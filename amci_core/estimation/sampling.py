@@ -143,7 +143,7 @@ class Sampler:
         wanted = {j: n * sets for j, n in drawn.items()}
         if own_only:
             made = {
-                j: densities[j].transport(uniform[j], sources[j])
+                j: densities[j].draw_from_uniform(uniform[j], sources[j])
                 if j in uniform
                 else densities[j].draw(n, sources[j])
                 for j, n in wanted.items()
@@ -237,7 +237,7 @@ class Sampler:
         """
         cases, uniform, scrambled = math.prod(self.y.shape[:-1]) * sets, {}, {}
         for j in drawn:
-            if getattr(densities[j], "transports", False):
+            if getattr(densities[j], "takes_uniform", False):
                 many, size = sets_of(drawn[j])
                 drawn[j] = many * size
                 made = scrambled_sobol(size, self.problem.x.dim, cases * many, sources[j])

@@ -29,10 +29,10 @@ class ConditionalDensity(ABC):
         batch_shape: The broadcast batch shape of y and theta.
 
     Attributes:
-        transports: Whether it has a `transport`, so that it can draw from Sobol points.
+        takes_uniform: Whether it can `draw_from_uniform`, and so from Sobol points.
     """
 
-    transports: bool = False
+    takes_uniform: bool = False
 
     def __init__(self, batch_shape: torch.Size) -> None:
         self.batch_shape = batch_shape
@@ -40,7 +40,7 @@ class ConditionalDensity(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__} of batch shape {tuple(self.batch_shape)}"
 
-    def transport(
+    def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """Uniform points of (0, 1]^D, (cases * n, D), as points x (*, n, D), with log q(x) (*, n).
@@ -91,7 +91,7 @@ class TransformedDensity(ConditionalDensity):
         like: A tensor of the type and on the device of the points.
     """
 
-    transports = True
+    takes_uniform = True
 
     def __init__(self, batch_shape: torch.Size, *, dim: int, like: Tensor) -> None:
         super().__init__(batch_shape)
@@ -106,7 +106,7 @@ class TransformedDensity(ConditionalDensity):
         """Base samples of uniform ones on (0, 1]^D, (cases * n, D)."""
         return u
 
-    def transport(
+    def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         return self.forward(self.from_uniform(u))

@@ -30,7 +30,7 @@ from amci_core.flows.layers import (
     ToSupport,
     Triangular,
 )
-from amci_core.flows.mixture import Mixture, defended_spline, defensive_component
+from amci_core.flows.mixture import Mixture, defensive_component, defensive_spline
 from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.pieces import ComplementGaussian
 from amci_core.flows.supports import (
@@ -332,9 +332,9 @@ FAMILIES: dict[str, Family] = {
     "autoregressive-spline": Family(autoregressive_spline, _autoregressive),
     "composed-spline": Family(composed_spline, _composed),
     "layered-spline": Family(layered_spline, _layered),
-    "broad": Family(defensive_component),
+    "defensive-component": Family(defensive_component),
     "complement-gaussian": Family(ComplementGaussian),
-    "defended-spline": Family(defended_spline),
+    "defensive-spline": Family(defensive_spline),
     "defensive": Family(defensive_mixture),
     "gamma-beta": Family(GammaBeta),
     "gaussian": Family(gaussian),

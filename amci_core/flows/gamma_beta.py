@@ -74,7 +74,7 @@ class GammaBeta(Trainable):
 class GammaBetaDensity(ConditionalDensity):
     """The two distributions at given y and theta."""
 
-    transports = True
+    takes_uniform = True
 
     def __init__(self, proposal: GammaBeta, y: Tensor, theta: Tensor | None) -> None:
         super().__init__(y.shape[:-1])
@@ -97,7 +97,7 @@ class GammaBetaDensity(ConditionalDensity):
         x = torch.stack([first, second], -1).reshape(*self.batch_shape, n, 2)
         return x, self.log_prob(x)
 
-    def transport(
+    def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         first, second = u.reshape(len(self._y), -1, 2).unbind(-1)

@@ -1,11 +1,11 @@
-r"""Defensive mixtures: q = (1 - w) flow + w defence, of any two proposals.
+r"""Defensive mixtures: q = (1 - w) flow + w defensive, of any two proposals.
 
-The defence bounds the weights. It is the problem's defensive density where f or the likelihood may
-have tails that no flow was trained on: where g / defence is bounded, weights g / q are too. It is
-q2 where f has a floor: then f p(x, y) is a little of p(x, y) and a part of its own, two islands,
-of which one spline covers the first badly. The problem's defensive density is itself mixed with
-Student-t components, whose centres a network predicts from y and theta, if the posterior lies far
-out in the prior.
+The defensive component bounds the weights. It is the problem's defensive density where f or the
+likelihood may have tails that no flow was trained on: weights bounded under it are bounded under
+q. It is q2 where f has a floor: then f p(x, y) is a little of p(x, y) and a part of its own, two
+islands, of which one spline covers the first badly. The problem's defensive density is itself
+mixed with Student-t components, whose centres a network predicts from y and theta, if the
+posterior lies far out in the prior.
 
 References:
     Hesterberg, Weighted average importance sampling and defensive mixture distributions, 1995.
@@ -38,31 +38,31 @@ LOG_ODDS_AT_START, LOG_ODDS_SCALE = -4.0, 8.0
 
 
 class MixtureDensity(ConditionalDensity):
-    """(1 - w) flow + w defence at given y and theta.
+    """(1 - w) flow + w defensive at given y and theta.
 
     Arguments:
         flow: One density.
-        defence: The other.
+        defensive: The defensive component.
         log_odds: log w / (1 - w), (*, 1), or a number.
     """
 
-    def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
+    def __init__(self, flow: Any, defensive: Any, log_odds: Tensor | float) -> None:
         self.batch_shape = flow.batch_shape
-        self.flow, self.defence = flow, defence
-        self.transports = getattr(flow, "transports", False)
+        self.flow, self.defensive = flow, defensive
+        self.takes_uniform = getattr(flow, "takes_uniform", False)
         if isinstance(log_odds, float):
             log_odds = torch.tensor(log_odds, dtype=torch.float64)
         self._weight = log_odds.sigmoid()
         self._log_weights = logsigmoid(-log_odds), logsigmoid(log_odds)
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        x, log_flow, log_defence = self.draw_apart(n, generator)
-        return x, self.mixed(log_flow, log_defence)
+        x, log_flow, log_defensive = self.draw_apart(n, generator)
+        return x, self.mixed(log_flow, log_defensive)
 
     def draw_apart(
         self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """n points, and their log density under the flow and under the defence.
+        """n points, and their log density under the flow and under the other.
 
         Of uniform points of (0, 1]^D, (cases * n, D), the first coordinate chooses the component,
         and is then stretched to (0, 1] again.
@@ -75,37 +75,37 @@ class MixtureDensity(ConditionalDensity):
             u = uniform.reshape(*self.batch_shape, n, -1)
             chosen = u[..., 0] <= weight
             first = ((u[..., 0] - weight) / (1 - weight)).where(~chosen, 1.0)
-            x, log_flow = self.flow.transport(_rows(first, u[..., 1:]))
+            x, log_flow = self.flow.draw_from_uniform(_rows(first, u[..., 1:]))
         most = int(chosen.sum(-1).max())
         if most:
-            # In the i-th place that the defence takes stands the i-th of its points.
-            other = self._of_defence(most, chosen, u, generator).to(x)
+            # The i-th place of the defensive component gets the i-th of its points.
+            other = self._defensive_points(most, chosen, u, generator).to(x)
             place = (chosen.cumsum(-1) - 1).clamp(min=0)
             x = torch.where(chosen[..., None], _gathered(other, place), x)
             log_flow = torch.where(chosen, self.flow.log_prob(other).gather(-1, place), log_flow)
-        return x, log_flow, self.defence.log_prob(x)
+        return x, log_flow, self.defensive.log_prob(x)
 
-    def _of_defence(
+    def _defensive_points(
         self, most: int, chosen: Tensor, u: Tensor | None, generator: torch.Generator | None
     ) -> Tensor:
-        """Points of the defence (*, most, D), for the places (*, n) that it takes."""
-        x: Tensor = self.defence.draw(most, generator)[0]
+        """Points of the defensive component (*, most, D), for its places among (*, n)."""
+        x: Tensor = self.defensive.draw(most, generator)[0]
         return x
 
-    def transport(
+    def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         n = len(u) // math.prod(self.batch_shape)
-        x, log_flow, log_defence = self.draw_apart(n, generator, u)
-        return x, self.mixed(log_flow, log_defence)
+        x, log_flow, log_defensive = self.draw_apart(n, generator, u)
+        return x, self.mixed(log_flow, log_defensive)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        return self.mixed(self.flow.log_prob(x), self.defence.log_prob(x))
+        return self.mixed(self.flow.log_prob(x), self.defensive.log_prob(x))
 
-    def mixed(self, log_flow: Tensor, log_defence: Tensor) -> Tensor:
+    def mixed(self, log_flow: Tensor, log_defensive: Tensor) -> Tensor:
         """The log density of the mixture, by those of its parts."""
         log_rest, log_weight = self._log_weights
-        first, second = log_flow + log_rest, log_defence + log_weight
+        first, second = log_flow + log_rest, log_defensive + log_weight
         # The gradient of torch.logaddexp is NaN where both are -inf; here it is zero.
         least = torch.finfo(first.dtype).min
         log_q = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
@@ -118,8 +118,8 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
     Stratified base samples are strata of the mixture.
     """
 
-    def __init__(self, flow: Any, defence: Any, log_odds: Tensor | float) -> None:
-        MixtureDensity.__init__(self, flow, defence, log_odds)
+    def __init__(self, flow: Any, defensive: Any, log_odds: Tensor | float) -> None:
+        MixtureDensity.__init__(self, flow, defensive, log_odds)
         TransformedDensity.__init__(self, flow.batch_shape, dim=flow.dim, like=flow.like)
 
     def draw_apart(
@@ -129,16 +129,16 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
         return super().draw_apart(n, generator, base)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        return self.transport(z)
+        return self.draw_from_uniform(z)
 
-    def _of_defence(
+    def _defensive_points(
         self, most: int, chosen: Tensor, u: Tensor | None, generator: torch.Generator | None
     ) -> Tensor:
         # As many points of every case; those beyond its places are not used.
         rows = chosen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
         u = _gathered(cast(Tensor, u), rows)
         first = (u[..., 0] / self._weight).clamp(max=1)
-        x: Tensor = self.defence.transport(_rows(first, u[..., 1:]))[0]
+        x: Tensor = self.defensive.draw_from_uniform(_rows(first, u[..., 1:]))[0]
         return x
 
 
@@ -154,17 +154,17 @@ def _rows(first: Tensor, others: Tensor) -> Tensor:
 
 
 class Mixture(Trainable):
-    """(1 - w) flow + w defence: the one mixture of proposals.
+    """(1 - w) flow + w defensive: the one mixture of proposals.
 
     Arguments:
         flow: What is trained.
-        defence: The defensive component, whose weights stay as they are.
+        defensive: The defensive component, whose weights stay as they are.
         weight: Its weight w, or a network that predicts the log-odds of w from y and theta.
     """
 
-    def __init__(self, flow: Trainable, defence: Trainable, weight: float | Conditioner) -> None:
+    def __init__(self, flow: Trainable, defensive: Trainable, weight: float | Conditioner) -> None:
         super().__init__()
-        self.flow, self.defence = flow, defence.requires_grad_(False)
+        self.flow, self.defensive = flow, defensive.requires_grad_(False)
         self.weight = weight
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -173,12 +173,12 @@ class Mixture(Trainable):
             self.weight.initialize(generator)
 
     def at(self, y: Tensor, theta: Tensor | None) -> MixtureDensity:
-        return self.around(self.defence.at(y, theta), y, theta)
+        return self.around(self.defensive.at(y, theta), y, theta)
 
     def around(
-        self, defence: ConditionalDensity, y: Tensor, theta: Tensor | None
+        self, defensive: ConditionalDensity, y: Tensor, theta: Tensor | None
     ) -> MixtureDensity:
-        """The density at y (*, D_y) and theta (*, D_theta), given that of the defence."""
+        """The density at y (*, D_y) and theta (*, D_theta), given its defensive component."""
         log_odds: Tensor | float
         if isinstance(self.weight, Conditioner):
             free: Tensor = self.weight(*flat_cases(y, theta)).reshape(*y.shape[:-1], 1)
@@ -186,8 +186,8 @@ class Mixture(Trainable):
         else:
             log_odds = math.log(self.weight / (1 - self.weight))
         flow = self.flow.at(y, theta)
-        transformed = all(isinstance(part, TransformedDensity) for part in (flow, defence))
-        return (TransformedMixture if transformed else MixtureDensity)(flow, defence, log_odds)
+        transformed = all(isinstance(part, TransformedDensity) for part in (flow, defensive))
+        return (TransformedMixture if transformed else MixtureDensity)(flow, defensive, log_odds)
 
 
 class DefensiveComponent(Trainable):
@@ -338,11 +338,11 @@ def defensive_component(
     return own if found is None else Mixture(own, Centres(problem, **found), 0.5)
 
 
-def defended_spline(
+def defensive_spline(
     problem: Problem,
     *,
     coordinates: Sequence[Mapping[str, Any]],
-    defence: Mapping[str, Any],
+    defensive: Mapping[str, Any],
     bins: int,
     **network: Any,
 ) -> Mixture:
@@ -352,10 +352,10 @@ def defended_spline(
         problem: The problem whose x it proposes.
         coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
             `coordinate_bijectors`.
-        defence: q2's own arguments, an `autoregressive_spline` too; training copies its weights.
+        defensive: q2's own arguments, an `autoregressive_spline` too; training copies its weights.
         bins: Number of bins of each spline.
         network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
     """
     flow = autoregressive_spline(problem, coordinates=coordinates, bins=bins, **network)
-    q2 = autoregressive_spline(problem, **defence)
+    q2 = autoregressive_spline(problem, **defensive)
     return Mixture(flow, q2, Conditioner(problem, out=1, **network))

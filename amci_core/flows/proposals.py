@@ -273,7 +273,7 @@ class Proposals:
         densities: dict[int, ConditionalDensity] = {}
         for j in reversed(self.numbers):  # q2 before q1
             proposal = self.by_name[COMPONENTS[j]]
-            if isinstance(proposal, Mixture) and proposal.defence is self.q2 and 2 in densities:
+            if isinstance(proposal, Mixture) and proposal.defensive is self.q2 and 2 in densities:
                 densities[j] = proposal.around(densities[2], y, theta)
             else:
                 densities[j] = proposal(y, theta)
@@ -329,7 +329,7 @@ def draw_all(
         densities: The densities, all at the same y and theta, by any name.
         counts: How many points each gives; those left out give none.
         generators: Sources of random numbers, by the same names as `counts`.
-        uniform: For densities that transport them, points of (0, 1]^D, (cases * n, D), in the
+        uniform: For densities that take them, points of (0, 1]^D, (cases * n, D), in the
             place of base samples of their own.
 
     Returns:
@@ -340,29 +340,31 @@ def draw_all(
     """
     x: dict[Key, Tensor] = {}
     log_q: dict[Key, dict[Key, Tensor]] = {k: {} for k in densities}
-    # A defence that is one of the densities is evaluated once.
-    defences = {
+    # A defensive component that is one of the densities is evaluated once.
+    components = {
         k: m
         for k, q in densities.items()
         for m, other in densities.items()
-        if isinstance(q, MixtureDensity) and q.defence is other
+        if isinstance(q, MixtureDensity) and q.defensive is other
     }
     for j, n in counts.items():
         q, given = densities[j], (uniform or {}).get(j)
-        if isinstance(q, MixtureDensity) and j in defences:
-            x[j], log_flow, log_defence = q.draw_apart(n, generators[j], given)
-            log_q[j][j], log_q[defences[j]][j] = q.mixed(log_flow, log_defence), log_defence
+        if isinstance(q, MixtureDensity) and j in components:
+            x[j], log_flow, log_defensive = q.draw_apart(n, generators[j], given)
+            log_q[j][j], log_q[components[j]][j] = q.mixed(log_flow, log_defensive), log_defensive
         else:
             x[j], log_q[j][j] = (
-                q.draw(n, generators[j]) if given is None else q.transport(given, generators[j])
+                q.draw(n, generators[j])
+                if given is None
+                else q.draw_from_uniform(given, generators[j])
             )
-    for k, q in sorted(densities.items(), key=lambda item: item[0] in defences):
+    for k, q in sorted(densities.items(), key=lambda item: item[0] in components):
         missing = [j for j in x if j not in log_q[k]]
         if missing:
             points = torch.cat([x[j] for j in missing], -2)
-            if isinstance(q, MixtureDensity) and k in defences:
-                log_defence = torch.cat([log_q[defences[k]][j] for j in missing], -1)
-                values = q.mixed(q.flow.log_prob(points), log_defence)
+            if isinstance(q, MixtureDensity) and k in components:
+                log_defensive = torch.cat([log_q[components[k]][j] for j in missing], -1)
+                values = q.mixed(q.flow.log_prob(points), log_defensive)
             else:
                 values = q.log_prob(points)
             parts = values.split([x[j].shape[-2] for j in missing], -1)

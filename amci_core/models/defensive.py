@@ -91,12 +91,12 @@ class DefensiveDensity:
         return x.reshape(*self.batch_shape, n, -1)
 
     @property
-    def transports(self) -> bool:
+    def takes_uniform(self) -> bool:
         """Whether each part is a function of uniform points."""
         u = self._y.new_full((*self.batch_shape, 1, self._problem.x.dim), 0.5)
         return all(self._from_uniform(part, u) is not None for part in self._parts)
 
-    def transport(
+    def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """Uniform points of (0, 1]^D, (cases * n, D), as points x (*, n, D), with log q (*, n).

@@ -215,7 +215,7 @@ def stream_learning(
     for name in names:
         target = TARGETS[name](problem)
         flows[name] = usable(DefensiveComponent(target.problem, target.term))
-        entry = {"family": "broad", "arguments": {"term": target.term}}
+        entry = {"family": "defensive-component", "arguments": {"term": target.term}}
         configuration["proposals"][name] = entry
     if state:
         before, configuration = load_proposals(problem, folder=checkpoint.folder), state["card"]
@@ -619,7 +619,7 @@ class _Run:
             arguments |= {"own": self.family, "share": self.weight, "form": self.form}
             return {"family": "defensive", "arguments": arguments}
         found = self.found if self.weight else None
-        return {"family": "broad", "arguments": {**arguments, "found": found}}
+        return {"family": "defensive-component", "arguments": {**arguments, "found": found}}
 
     def state(self) -> dict[str, Any] | None:
         """What the rest of the run depends on; None if there is nothing to resume from."""

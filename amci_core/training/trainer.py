@@ -254,7 +254,7 @@ class Trainer:
         if self.step == 0 and isinstance(self.proposal, Mixture):
             if "q2" not in trained:
                 raise ValueError("terms: a mixture with q2 needs a trained q2. List q2 first")
-            self.proposal.defence.load_state_dict(trained["q2"].best)
+            self.proposal.defensive.load_state_dict(trained["q2"].best)
             self._keep(self._held_out.quality(self.proposal))
 
     def go_back(self) -> None:

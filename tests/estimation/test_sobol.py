@@ -63,8 +63,8 @@ def test_the_defensive_density_transports_to_what_it_draws(make):
     density = DefensiveDensity(problem, y, theta)
     x, log_q = density.draw(3000, seeded(1))
     u = scrambled_sobol(1024, problem.x.dim, 3, seeded(2)).flatten(0, 1)
-    moved, log_moved = density.transport(u)
-    assert density.transports
+    moved, log_moved = density.draw_from_uniform(u)
+    assert density.takes_uniform
     for k in range(problem.x.dim):
         assert ks_2samp(x[:, k], moved[:, k]).pvalue > 1e-4
     assert ks_2samp(log_q, log_moved).pvalue > 1e-4
@@ -76,7 +76,7 @@ def test_gamma_and_beta_transport_to_what_they_draw():
     q1 = amci.load_proposals(problem, variant="paper").q1_plus(*problem.check(y, theta))
     x, log_q = q1.draw(2000, seeded(1))
     u = scrambled_sobol(1024, 2, 4, seeded(2)).flatten(0, 1)
-    moved, log_moved = q1.transport(u)
+    moved, log_moved = q1.draw_from_uniform(u)
     for case in range(2):
         for k in range(2):
             assert ks_2samp(x[case, :, k], moved[case, :, k]).pvalue > 1e-4
@@ -88,7 +88,7 @@ def test_a_mixture_transports_its_flow_and_draws_its_defence():
     own = Mixture(amci.load_proposals(problem).q2, DefensiveComponent(problem, "E2"), 0.3)
     density = own(*problem.check(Y, THETA))
     u = scrambled_sobol(1024, 1, 3, seeded()).flatten(0, 1)
-    x, log_q = density.transport(u, seeded(4))
+    x, log_q = density.draw_from_uniform(u, seeded(4))
     drawn = density.draw(3000, seeded(1))[0]
     assert ks_2samp(x[:, 0], drawn[:, 0]).pvalue > 1e-4
     torch.testing.assert_close(log_q, density.log_prob(x))

@@ -85,17 +85,17 @@ FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
     ),
     "of normflows": family("neural-spline", PEAK, coordinates=MIXED, **COUPLED),
     "of normflows, cut": family("neural-spline", PEAK, coordinates=CUT, **COUPLED),
-    "defended": family(
-        "defended-spline",
+    "defensive": family(
+        "defensive-spline",
         PEAK,
         coordinates=UNIT,
-        defence={"coordinates": UNIT, **SPLINES},
+        defensive={"coordinates": UNIT, **SPLINES},
         **SPLINES,
     ),
 }
 every_flow = pytest.mark.parametrize("name", FLOWS)
 # A map of base samples that jumps, between components or pieces, has no inverse.
-JUMPS = ("gamma-beta", "defended", "complement of an orthant")
+JUMPS = ("gamma-beta", "defensive", "complement of an orthant")
 maps = pytest.mark.parametrize("name", [n for n in FLOWS if n not in JUMPS])
 
 
@@ -107,7 +107,7 @@ def randomised(name: str, seed: int = 0) -> Trainable:
         for parameter in proposal.parameters():
             fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
             parameter.normal_(std=fan_in**-0.5, generator=generator)
-        if name == "defended":
+        if name == "defensive":
             proposal.weight.network[-1].bias.fill_(0.5)  # shares of about a half
             proposal.weight.network[-1].weight.mul_(0.1)
     return proposal
@@ -277,7 +277,7 @@ beyond = pytest.mark.parametrize(
         ("response, positive", [0.0, 1.0]),
         ("gamma-beta", [500.0, 1.0]),
         ("gamma-beta", [-1.0, 0.5]),
-        ("defended", [-0.5, 0.5]),
+        ("defensive", [-0.5, 0.5]),
     ],
 )
 

@@ -36,7 +36,7 @@ def randomised(proposal):
     return proposal.double()
 
 
-def defended(**arguments):
+def defensive(**arguments):
     return randomised(FAMILIES["defensive"](TAIL, own=FLOW, term="E1_plus", **arguments))
 
 
@@ -48,12 +48,18 @@ def at(proposal):
     "proposal",
     [
         randomised(Centres(TAIL, **CENTRES)),
-        randomised(FAMILIES["broad"](TAIL, term="E2", found=CENTRES)),
-        randomised(FAMILIES["broad"](TAIL, term="E1_plus")),
-        defended(found=CENTRES, share=0.2),
-        defended(share=0.05),
+        randomised(FAMILIES["defensive-component"](TAIL, term="E2", found=CENTRES)),
+        randomised(FAMILIES["defensive-component"](TAIL, term="E1_plus")),
+        defensive(found=CENTRES, share=0.2),
+        defensive(share=0.05),
     ],
-    ids=["centres", "with centres", "problem's own", "defended", "defended by the problem's own"],
+    ids=[
+        "centres",
+        "with centres",
+        "problem's own",
+        "defensive",
+        "defensive by the problem's own",
+    ],
 )
 def test_densities_have_mass_one_and_draws_follow_them(proposal):
     density = at(proposal)
@@ -83,8 +89,8 @@ def test_centres_stay_within_a_range():
 
 
 def test_weights_are_bounded_by_those_of_the_defensive_component():
-    own = at(FAMILIES["broad"](TAIL, term="E1_plus").double())
-    ratio = own.log_prob(GRID) - at(defended(share=0.05)).log_prob(GRID)
+    own = at(FAMILIES["defensive-component"](TAIL, term="E1_plus").double())
+    ratio = own.log_prob(GRID) - at(defensive(share=0.05)).log_prob(GRID)
     assert ratio.max() <= -math.log(0.05) + 1e-9
 
 
@@ -92,7 +98,7 @@ def mixture():
     """A mixture with parameters of order one, and weights of about a half."""
     network = {"hidden": (16, 16), "activation": "silu"}
     spline = {"coordinates": UNIT, "bins": 8, **network}
-    proposal = FAMILIES["defended-spline"](PEAK, defence=spline, **spline).double()
+    proposal = FAMILIES["defensive-spline"](PEAK, defensive=spline, **spline).double()
     generator = seeded(3)
     with torch.no_grad():
         for parameter in proposal.parameters():
@@ -112,7 +118,7 @@ def test_strata_are_those_of_the_mixture():
     z = density.stratified_base_samples(n, seeded()).reshape(3, n, 2)
     weight = torch.sigmoid(-4 + 8 * proposal.weight(y, theta))
     x, _ = density.forward(z.reshape(-1, 2))
-    second, _ = proposal.defence(y, theta).forward(
+    second, _ = proposal.defensive(y, theta).forward(
         torch.stack([z[..., 0] / weight, z[..., 1]], -1).clamp(max=1).reshape(-1, 2)
     )
     # Not to the last bit: that depends on how many are computed at once.
@@ -141,17 +147,17 @@ def test_training_copies_q2_and_trains_the_flow_alone():
         steps_per_minute=1,
         share=0.5,
     )
-    defended = dataclasses.replace(
+    defensive = dataclasses.replace(
         refine,
-        family="defended-spline",
-        arguments={**refine.arguments, "defence": refine.arguments},
+        family="defensive-spline",
+        arguments={**refine.arguments, "defensive": refine.arguments},
     )
-    terms = {"q2": refine, "q1_plus": defended}
+    terms = {"q2": refine, "q1_plus": defensive}
     trainers = {
         name: Trainer(problem, name, term, steps=2, seed=0) for name, term in terms.items()
     }
     list(in_turn(trainers))
     q2, q1_plus = (trainers[name].best for name in ("q2", "q1_plus"))
-    assert all(torch.equal(q1_plus[f"defence.{name}"], value) for name, value in q2.items())
+    assert all(torch.equal(q1_plus[f"defensive.{name}"], value) for name, value in q2.items())
     with pytest.raises(ValueError, match=r"^terms: .*needs a trained q2"):
-        list(in_turn({"q1_plus": Trainer(problem, "q1_plus", defended, steps=1, seed=0)}))
+        list(in_turn({"q1_plus": Trainer(problem, "q1_plus", defensive, steps=1, seed=0)}))

@@ -460,7 +460,7 @@ def test_a_term_that_fails_leaves_the_other_trained(fake_clock):
     *_, proposals = learnt(Unreached(fake_clock), fake_clock, minutes=0.2)
     configuration = proposals.card["configuration"]
     assert set(configuration["steps"]) == {"q2"}
-    assert configuration["proposals"]["q1_plus"]["family"] == "broad"
+    assert configuration["proposals"]["q1_plus"]["family"] == "defensive-component"
     text = proposals.verdict
     # Sixty-four draws do not show that f is zero.
     assert text.startswith("q1_plus could not be trained (time: the term is zero at all 64 draws")
