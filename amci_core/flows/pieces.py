@@ -158,11 +158,13 @@ class ComplementDensity(TransformedDensity):
         ordered = self._mirror * (x - self._mean[:, None]).gather(-1, self._order[piece])
         z = (self._inverses[piece] * ordered[..., None, :]).sum(-1)
         _, log_sides = self._walk(piece, lambda step, end: z[..., step])
-        log_q = self._log_weights.gather(-1, piece) + standard_normal_log_prob(z)
+        log_q: Tensor = self._log_weights.gather(-1, piece) + standard_normal_log_prob(z)
         log_q = (log_q - self._log_det - log_sides).masked_fill(~below.any(-1), -torch.inf)
         return log_q.to(self.like).reshape(*self.batch_shape, -1)
 
 
 def _mills(end: Tensor) -> Tensor:
     """Minus the mean of a standard normal below an end."""
-    return (standard_normal_log_prob(end[..., None]) - log_ndtr(end)).exp()
+    log_density = standard_normal_log_prob(end[..., None])
+    mean: Tensor = (log_density - log_ndtr(end)).exp()
+    return mean
