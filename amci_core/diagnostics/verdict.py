@@ -209,7 +209,7 @@ class _Reason(NamedTuple):
 
 def judge(
     control: Regression,
-    found: Errors,
+    errors: Errors,
     silent: NDArray[np.bool_],
     requirements: Requirements = NOTHING_KNOWN,
     *,
@@ -219,7 +219,7 @@ def judge(
 
     Arguments:
         control: AMCI with control variates on all draws.
-        found: What each of these draws adds to the error of the estimate.
+        errors: What each of these draws adds to the error of the estimate.
         silent: Whether f is the same at all draws that estimate E1, (*).
         requirements: What a verdict requires near each case.
         unbounded: Whether the standard error of the estimate is infinite, (*).
@@ -230,7 +230,7 @@ def judge(
     N = requirements.r_eff * control.determined_by
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
     why.fill(())
-    reasons = list(_reasons(control, found, silent, requirements))
+    reasons = list(_reasons(control, errors, silent, requirements))
     reasons.append(_Reason(MORE_DRAWS, unbounded, "its standard error is infinite"))
     for level, holds, words, *numbers in reasons:
         holds = np.broadcast_to(holds, N.shape)
@@ -238,18 +238,17 @@ def judge(
         for place in map(tuple, np.argwhere(holds)):
             there = (float(np.broadcast_to(number, N.shape)[place]) for number in numbers)
             why[place] += (words.format(*there),)
-    own = requirements.r_eff * found.determined_by
-    needed = np.broadcast_to(requirements.needed, N.shape)
+    own, needed = requirements.r_eff * errors.determined_by, np.asarray(requirements.needed)
     needed = np.where(own == N, needed, np.maximum(OWN * needed, LEAST_OWN))
     return Verdict(codes, why, np.where(np.isnan(N), N, own), needed)
 
 
 def _reasons(
-    control: Regression, found: Errors, silent: NDArray[np.bool_], requirements: Requirements
+    control: Regression, errors: Errors, silent: NDArray[np.bool_], requirements: Requirements
 ) -> Iterator[_Reason]:
     """The reasons against estimates, contradictions first."""
-    share, needed = requirements.r_eff, np.asarray(requirements.needed)
-    N, own = share * control.determined_by, share * found.determined_by
+    r_eff, needed = requirements.r_eff, np.asarray(requirements.needed)
+    N, own = r_eff * control.determined_by, r_eff * errors.determined_by
     for text in requirements.against:
         yield _Reason(NO_TRUST, True, text)
     for name, nats in _misfits(control).items():
@@ -260,8 +259,7 @@ def _reasons(
         yield _Reason(NO_TRUST, nats > UNNORMALIZED, words)
     yield _Reason(NO_TRUST, np.isnan(N), "no draw reached a term")
     # Do the draws agree?
-    same = found is control.errors
-    distance = np.zeros(N.shape) if same else np.sqrt(share) * _distance(control.errors, found)
+    distance = np.sqrt(r_eff) * _distance(control.errors, errors)
     words = "all draws together disagree, by {:.2g} standard errors of the difference"
     yield _Reason(NO_TRUST, distance > CONTRADICT, words, distance)
     yield _Reason(MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), words, distance)
@@ -279,7 +277,7 @@ def _reasons(
     least = np.maximum(OWN * needed, LEAST_OWN)
     yield _Reason(MORE_DRAWS, own < least, words, own, least)
     words = "only about {:.1f} draws carry it, {:g} are needed"
-    yield _Reason(MORE_DRAWS, share * found.carried_by < least, words, found.carried_by, least)
+    yield _Reason(MORE_DRAWS, r_eff * errors.carried_by < least, words, errors.carried_by, least)
     # Could they know?
     if control.draws.count(DEFENSIVE):
         for name, ess in _defensive_ess(control).items():
@@ -288,7 +286,7 @@ def _reasons(
                 "draws of it, or one that is nearer or broader, can tell"
             )
             least = np.asarray(requirements.defensive)
-            yield _Reason(MORE_DRAWS, share * ess < least, words, ess, least)
+            yield _Reason(MORE_DRAWS, r_eff * ess < least, words, ess, least)
     else:
         largest = control.errors.largest_share
         rules = (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])
@@ -297,15 +295,13 @@ def _reasons(
         yield _Reason(RELIABLE, True, words)
 
 
-def _distance(control: Errors, found: Errors) -> Array:
+def _distance(control: Errors, errors: Errors) -> Array:
     """How many standard errors of their difference two estimates lie apart, (*)."""
-    log_unit = np.where(found.value == 0, control.log_unit, found.log_unit)
-    log_unit = np.maximum(log_unit, control.log_unit)
+    log_unit = np.maximum(control.log_unit, errors.log_unit)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        a, b = (np.exp(each.log_unit - log_unit) for each in (control, found))
-        between = np.abs(a * control.value - b * found.value)
-        z = a[..., None] * control.of_mu - b[..., None] * found.of_mu
-        z = centred(z, control.counts)
+        a, b = (np.exp(of.log_unit - log_unit) for of in (control, errors))
+        between = np.abs(a * control.value - b * errors.value)
+        z = centred(a[..., None] * control.of_mu - b[..., None] * errors.of_mu, control.counts)
         error = np.sqrt(control.variance_of(z)) + control.rounding
         return np.where(between == 0, 0.0, between / error)
 
@@ -316,7 +312,7 @@ def _defensive_ess(control: Regression) -> dict[str, Array]:
     They are weighted as draws of the mixture of all components: where the proposals draw as well,
     their part in the term is known.
     """
-    draws, found = control.draws, {}
+    draws, ess = control.draws, {}
     part = draws.stretch(DEFENSIVE)
     with np.errstate(divide="ignore"):
         log_w = draws.log_weight(DEFENSIVE) + np.log(control.ratios[DEFENSIVE][..., part])
@@ -324,21 +320,22 @@ def _defensive_ess(control: Regression) -> dict[str, Array]:
     def effective(log_factor: Array) -> Array:
         log_t = log_w + log_factor
         with np.errstate(invalid="ignore"):
-            ess = np.exp(2 * log_sum_exp(log_t) - log_sum_exp(2 * log_t))
-        return np.asarray(np.nan_to_num(ess))
+            return np.asarray(
+                np.nan_to_num(np.exp(2 * log_sum_exp(log_t) - log_sum_exp(2 * log_t)))
+            )
 
     if draws.count(COMPLEMENT) and draws.f_max is not None:
-        found["E1_complement"] = effective(draws.complement().log_factor(0, part))
+        ess["E1_complement"] = effective(draws.complement().log_factor(0, part))
     for t, name in enumerate(TERMS):
         if t not in control.fits:
             continue
-        ess = effective(draws.log_factor(t, part))
+        ess_t = effective(draws.log_factor(t, part))
         if draws.signed and t < 2:
             sides = control.combined.log_terms[..., 0, :2]
             share = np.exp(sides[..., t] - np.logaddexp(sides[..., 0], sides[..., 1]))
-            ess = np.where(share > LEAST_SIDE, ess, np.inf)
-        found["E1" if t == 0 and not draws.signed else name] = ess
-    return found
+            ess_t = np.where(share > LEAST_SIDE, ess_t, np.inf)
+        ess["E1" if t == 0 and not draws.signed else name] = ess_t
+    return ess
 
 
 def _misfits(control: Regression) -> dict[str, Array]:
@@ -350,15 +347,15 @@ def _misfits(control: Regression) -> dict[str, Array]:
     References:
         Bernstein's inequality: Pr(|S| >= t) <= 2 exp(-t^2 / 2 / (V + t / 3)).
     """
-    draws, found = control.draws, {}
-    for j, Q in control.ratios.items():
-        share = draws.count(j) / draws.n * Q
-        t = np.abs(draws.count(j) - share.sum(axis=-1))
-        V = np.vecdot(share, share) - sum(
-            draws.count(k) * np.square(np.vecdot(share, of_k) / draws.n)
-            for k, of_k in control.ratios.items()
+    draws, nats = control.draws, {}
+    for j, Q_j in control.ratios.items():
+        aQ = draws.count(j) / draws.n * Q_j
+        t = np.abs(draws.count(j) - aQ.sum(axis=-1))
+        V = np.vecdot(aQ, aQ) - sum(
+            draws.count(k) * np.square(np.vecdot(aQ, Q_k) / draws.n)
+            for k, Q_k in control.ratios.items()
         )
         # Beyond these are the proposals of other problems, see `estimate_several`.
         name = COMPONENTS[j] if j < len(COMPONENTS) else "another problem's proposal"
-        found[name] = np.square(t) / np.maximum(2 * (np.maximum(V, 0) + t / 3), 1e-300)
-    return found
+        nats[name] = np.square(t) / np.maximum(2 * (np.maximum(V, 0) + t / 3), 1e-300)
+    return nats
