@@ -94,7 +94,9 @@ class AffineLogistic(Trainable):
 
 ESTIMATOR = '''
 """Each term from each proposal, in proportion to its draws: more of these for q2."""
-from amci_core.estimators import Estimator, Prepared, tables
+from amci_core.estimators import tables
+from amci_core.estimators.base import Estimator
+from amci_core.estimators.combine import Prepared
 
 
 class Weighted(Estimator):

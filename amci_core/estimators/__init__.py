@@ -22,8 +22,9 @@ __all__ = [
 ]
 
 from amci_core.estimators import tables
+from amci_core.estimators.base import Estimator
 from amci_core.estimators.combine import Combined, Prepared, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
-from amci_core.estimators.estimators import ESTIMATORS, Estimator, Tabled, resolve
+from amci_core.estimators.estimators import ESTIMATORS, Tabled, resolve
 from amci_core.estimators.mis import Moments, moments
 from amci_core.estimators.uncertainty import relative_variance, snis_bound

@@ -115,11 +115,6 @@ class Draws:
         return np.array([[self.count(j) for j in range(len(COMPONENTS))]])
 
     @property
-    def components(self) -> NDArray[np.int64]:
-        """The component of each point, by its number, (n,)."""
-        return np.repeat(list(self.counts), list(self.counts.values()))
-
-    @property
     def strata(self) -> tuple[int, ...]:
         """How many independent parts the draws of every component have: its sets, or draws."""
         return tuple(self.sets.get(j, n) for j, n in self.counts.items() if n)
@@ -199,7 +194,9 @@ class Draws:
 
     def joined(self, other: Draws) -> Draws:
         """The points of both, of the same cases, component by component."""
-        order = np.argsort(np.append(self.components, other.components), kind="stable")
+        parts = [(j, n) for draws in (self, other) for j, n in draws.counts.items()]
+        component = np.repeat([j for j, _ in parts], [n for _, n in parts])
+        order = np.argsort(component, kind="stable")
 
         def join(ours: Array, theirs: Array) -> Array:
             return np.concatenate([ours, theirs], -1)[..., order]
@@ -234,11 +231,11 @@ def sets_of(n: int) -> tuple[int, int]:
 
 def whole_sets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Draws of each component (*, 5) in whole sets; the defensive density takes the rest."""
-    found = np.asarray(np.vectorize(lambda n: math.prod(sets_of(n)))(counts))
-    found[..., DEFENSIVE] = counts[..., DEFENSIVE]
-    rest = (counts - found).sum(axis=-1)
-    found[..., DEFENSIVE] += np.where(counts[..., DEFENSIVE] > 0, rest, 0)
-    return found
+    whole = np.asarray(np.vectorize(lambda n: math.prod(sets_of(n)))(counts))
+    whole[..., DEFENSIVE] = counts[..., DEFENSIVE]
+    rest = (counts - whole).sum(axis=-1)
+    whole[..., DEFENSIVE] += np.where(counts[..., DEFENSIVE] > 0, rest, 0)
+    return whole
 
 
 def defensive_draws(total: int, share: float) -> int:
@@ -246,11 +243,7 @@ def defensive_draws(total: int, share: float) -> int:
     return max(round(share * total), LEAST_DEFENSIVE) if share else 0
 
 
-def split_evenly(
-    total: int,
-    used: Sequence[int],
-    share: float = 0.0,
-) -> NDArray[np.int64]:
+def split_evenly(total: int, used: Sequence[int], share: float) -> NDArray[np.int64]:
     """Draws of each component, (5,), out of a total; q1_complement gets an eighth, at least one.
 
     Arguments:
@@ -262,16 +255,15 @@ def split_evenly(
     Raises:
         ValueError: there is less than one draw of each proposal.
     """
-    k, own = len(used), total
-    counts = np.zeros(len(COMPONENTS), dtype=np.int64)
-    counts[DEFENSIVE] = min(defensive_draws(total, share), max(own - 2 * k, 0))
-    own -= int(counts[DEFENSIVE])
-    if own < k:
+    counts, k = np.zeros(len(COMPONENTS), dtype=np.int64), len(used)
+    counts[DEFENSIVE] = min(defensive_draws(total, share), max(total - 2 * k, 0))
+    left = total - int(counts[DEFENSIVE])
+    if left < k:
         raise ValueError(f"draws: expected at least {k}, one per proposal, got {total}")
     if COMPLEMENT in used:
         used, k = [j for j in used if j != COMPLEMENT], k - 1
-        counts[COMPLEMENT] = min(max(round(COMPLEMENT_SHARE * own), 1), own - k)
-        own -= int(counts[COMPLEMENT])
+        counts[COMPLEMENT] = min(max(round(COMPLEMENT_SHARE * left), 1), left - k)
+        left -= int(counts[COMPLEMENT])
     for rank, j in enumerate(used):
-        counts[j] = own // k + (rank < own % k)
+        counts[j] = left // k + (rank < left % k)
     return counts
