@@ -135,7 +135,7 @@ def _beyond(case: Case, side: GaussianModel) -> Map:
     sign = side.sign if isinstance(side, GainLoss) else 1
     # A gain's distance is Gamma(2) distributed; an exponential with its mean is told.
     factor = 2.0 if isinstance(side, GainLoss) else 1.0
-    scale = factor * side._reference_scale(case.y, case.theta)
+    scale = factor * side.excess(case.y, case.theta).scale
 
     def to_x(u: Tensor) -> tuple[Tensor, Tensor]:
         excess = -torch.log1p(-u)

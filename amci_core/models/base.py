@@ -174,17 +174,14 @@ class Variable:
         From 0 to the next of float32, since distributions of torch may compute in that type
         for any input. Whole numbers stay.
         """
-        if self.whole:
+        if self.whole or not np.isfinite(self.ends).any():
             return value
-        kind = np.float32 if value.dtype == torch.float32 else np.float64
-        for end, other in (self.ends, self.ends[::-1]):
-            if np.isfinite(end).any():
-                beside, single = (
-                    np.nextafter(end.astype(k), other.astype(k)) for k in (kind, np.float32)
-                )
-                beside = np.where(end == 0, single, beside)
-                at_end = (value == value.new_tensor(end)) & value.isfinite()
-                value = torch.where(at_end, value.new_tensor(beside), value)
+        low, high = value.new_tensor(self.ends)
+        for end, other in ((low, high), (high, low)):
+            beside = end.nextafter(other)
+            single = torch.zeros_like(end).float().nextafter(other.float()).to(end)
+            beside = beside.where(end != 0, single)
+            value = torch.where((value == end) & value.isfinite(), beside, value)
         return value
 
     def uniform(self, n: int, generator: torch.Generator, *, typical: bool = False) -> Tensor:
@@ -481,7 +478,10 @@ class Problem(ABC):
     @property
     def has_defensive(self) -> bool:
         """Whether it has a defensive density of its own: whether it defines `sample_defensive`."""
-        return type(self).sample_defensive is not Problem.sample_defensive
+        return self._defines("sample_defensive")
+
+    def _defines(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(Problem, method)
 
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         """The theta at which proposals for f - shift are needed; by default theta itself."""
@@ -521,13 +521,12 @@ class Problem(ABC):
     @property
     def knows_truth(self) -> bool:
         """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
-        return type(self)._log_truth is not Problem._log_truth
+        return self._defines("_log_truth")
 
     @property
     def knows_bound(self) -> bool:
         """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
-        own = type(self)._log_mean_absolute_deviation
-        return own is not Problem._log_mean_absolute_deviation
+        return self._defines("_log_mean_absolute_deviation")
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -827,6 +826,8 @@ class DerivedProblem(Problem):
         original: The problem.
     """
 
+    # The proposals that change places with another f.
+    swapped = "q1_plus", "q1_plus"
     # What does not depend on f, without abstract methods and properties.
     shared: tuple[str, ...] = (
         *("x", "y", "theta", "log_likelihood", "sample_likelihood", "sample_theta"),
@@ -837,6 +838,12 @@ class DerivedProblem(Problem):
         self.original = original
         for name in self.shared:
             setattr(self, name, getattr(original, name))
+
+    def optimal_proposals(self) -> OptimalProposals | None:
+        known = self.original.optimal_proposals()
+        one, other = self.swapped
+        names = {one: other, other: one}
+        return known and {names.get(name, name): q for name, q in known.items()}
 
     def log_prior(self, x: Tensor) -> Tensor:
         return self.original.log_prior(x)
@@ -867,6 +874,7 @@ class Complement(DerivedProblem):
     """
 
     nonnegative = True
+    swapped = "q1_plus", "q1_complement"
     shared = (*DerivedProblem.shared, "name", "title", "description", "formula")
 
     def __init__(self, original: Problem) -> None:
@@ -882,16 +890,12 @@ class Complement(DerivedProblem):
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         return (self.bound - self.original.f(x, theta)).clamp(min=0)
 
-    def optimal_proposals(self) -> OptimalProposals | None:
-        swapped = {"q1_plus": "q1_complement", "q1_complement": "q1_plus"}
-        known = self.original.optimal_proposals()
-        return known and {swapped.get(name, name): q for name, q in known.items()}
-
 
 class _Negated(DerivedProblem):
     """The problem with -f."""
 
     nonnegative = False
+    swapped = "q1_plus", "q1_minus"
     shared = (
         *(*DerivedProblem.shared, "name", "title", "description", "formula", "_truth_error"),
         *("_log_mean_absolute_deviation", "_mismatch", "_path"),
@@ -915,11 +919,6 @@ class _Negated(DerivedProblem):
 
     def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
         return self.original._log_parts(y, theta)[::-1]
-
-    def optimal_proposals(self) -> OptimalProposals | None:
-        swapped = {"q1_plus": "q1_minus", "q1_minus": "q1_plus"}
-        known = self.original.optimal_proposals()
-        return known and {swapped.get(name, name): q for name, q in known.items()}
 
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         # -f - c = -(f - (-c))

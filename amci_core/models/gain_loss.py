@@ -9,13 +9,18 @@ import math
 import numpy as np
 import torch
 from scipy.optimize import elementwise
-from scipy.special import erfcx, gammaincinv, log_ndtr
+from scipy.special import erfcx, log_ndtr
 from scipy.stats import norm
 from torch import Tensor
 from torch.distributions.constraints import Constraint, greater_than, less_than
 
 from amci_core.models.base import Array, Density, OptimalProposals, Variable, gauss_legendre
-from amci_core.models.gaussian import GaussianModel, standard_normal_log_prob, strictly_above
+from amci_core.models.gaussian import (
+    GammaExcess,
+    GaussianModel,
+    standard_normal_log_prob,
+    strictly_above,
+)
 
 # Standard deviations that the mismatch's integral covers beyond the mean, and its nodes.
 REACH, NODES = 12.0, 192
@@ -88,33 +93,16 @@ class GainLoss(GaussianModel):
         # q'(theta, x) = p(theta) HalfNormal(excess; 1) on the side where f is positive.
         theta = self.theta.uniform(n, generator)
         excess, log_half_normal = self._half_normal(n, generator)
-        x = self._beyond(theta, excess)
+        bound = self.sign * theta
+        x = self.sign * strictly_above(bound + excess, bound)
         return x, theta, self.log_prior(x) + self.f(x, theta).log() - log_half_normal
 
-    def sample_defensive(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def excess(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
         assert theta is not None
-        # Gamma(2) excesses, like f near its zero: sums of two exponentials.
-        exponentials = torch.empty(
-            *y.shape[:-1], n, 2, dtype=y.dtype, device=generator.device
-        ).exponential_(generator=generator)
-        excess = exponentials.sum(-1, keepdim=True) * self._reference_scale(y, theta)
-        x = self._beyond(theta[..., None, :], excess)
-        return x, self.log_defensive(x, y, theta)
-
-    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
-        assert theta is not None
-        excess = torch.as_tensor(gammaincinv(2.0, u.cpu().numpy())).to(u)
-        return self._beyond(theta[..., None, :], excess * self._reference_scale(y, theta))
-
-    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        scale = self._reference_scale(y, theta)
-        excess = self.sign * (x - theta[..., None, :]) / scale
-        inside = excess > 0
-        log_density = excess.where(inside, 1.0).log() - excess - scale.log()
-        return log_density.where(inside, -math.inf).squeeze(-1)
+        ahead = self.sign * (self.posterior_mean(y) - theta)
+        scale = 0.4 + 0.5 * ahead.clamp(min=0)
+        # Of shape 2: like f near its zero.
+        return GammaExcess(theta, scale, self.sign, shape=2)
 
     def optimal_proposals(self) -> OptimalProposals:
         return {
@@ -127,14 +115,6 @@ class GainLoss(GaussianModel):
         """f_plus p(x | y), normalized by Bachelier's formula: the optimal q1_plus."""
         assert theta is not None
         return _WeightedPosterior(self, self.posterior_mean(y), theta)
-
-    def _beyond(self, bound: Tensor, excess: Tensor) -> Tensor:
-        bound = self.sign * bound
-        return self.sign * strictly_above(bound + excess, bound)
-
-    def _reference_scale(self, y: Tensor, theta: Tensor) -> Tensor:
-        ahead = self.sign * (self.posterior_mean(y) - theta)
-        return (0.4 + 0.5 * ahead.clamp(min=0))[..., None, :]
 
     def _mean_and_edge(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         """m - theta, and a, the price in standard deviations from the mean on the side of -f."""

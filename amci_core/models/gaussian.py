@@ -3,6 +3,7 @@ r"""A Gaussian unknown, seen through Gaussian noise: its model, densities and or
 from __future__ import annotations
 
 __all__ = [
+    "GammaExcess",
     "GaussianModel",
     "Normal",
     "NormalAbove",
@@ -12,12 +13,13 @@ __all__ = [
 ]
 
 import math
+from abc import abstractmethod
 from functools import lru_cache
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import gammaincinv, log_ndtr, ndtr, ndtri, ndtri_exp
 from scipy.stats import multivariate_normal
 from torch import Tensor
 from torch.distributions import HalfNormal
@@ -54,7 +56,8 @@ def standard_normal_log_prob(z: Tensor) -> Tensor:
 class GaussianModel(Problem):
     r"""The prior and the likelihood p(x) = N(0, Sigma_1), p(y | x) = N(x, I), in D dimensions.
 
-    The posterior is N(P y, P) with P = (Sigma_1^-1 + I)^-1. A subclass adds f, theta and mu.
+    The posterior is N(P y, P) with P = (Sigma_1^-1 + I)^-1. A subclass adds f, theta, mu and the
+    defensive density, `excess`.
 
     References:
         Golinski, Wood, Rainforth, Amortized Monte Carlo Integration, 2019, eq. (gaussian-model).
@@ -129,6 +132,21 @@ class GaussianModel(Problem):
         noise = torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
         return x + noise
 
+    def sample_defensive(
+        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        return self.excess(y, theta).draw(n, generator)
+
+    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
+        return self.excess(y, theta).from_uniform(u)
+
+    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
+        return self.excess(y, theta).log_prob(x)
+
+    @abstractmethod
+    def excess(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
+        """The defensive density, beyond the bound of f_plus."""
+
     def _standard_normal(self, n: int, generator: torch.Generator) -> Tensor:
         return torch.randn(
             n, self.dim, dtype=torch.float32, generator=generator, device=generator.device
@@ -200,6 +218,48 @@ class NormalAbove:
         log_normal = standard_normal_log_prob(((x - self._mean) / self._scale)[..., None])
         log_density = log_normal - math.log(self._scale) - self._log_mass
         return log_density.where(x > self._lower, -math.inf)
+
+
+class GammaExcess:
+    """x on one side of a bound, with independent gamma excesses: a defensive density.
+
+    Arguments:
+        bound: Shape (*, D).
+        scale: The excesses' scale, in units of x; broadcasts with the bound.
+        sign: 1 for x > bound, -1 for x < bound.
+        shape: 1 for exponential excesses, 2 for ones whose density falls to zero at the bound.
+
+    Attributes:
+        scale: That scale, (*, 1, D).
+    """
+
+    def __init__(self, bound: Tensor, scale: Tensor, sign: int = 1, shape: int = 1) -> None:
+        self.batch_shape = bound.shape[:-1]
+        self._bound, self.scale = sign * bound[..., None, :], scale[..., None, :]
+        self._sign, self._shape = sign, shape
+
+    def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        shape = (*self.batch_shape, n, self._bound.shape[-1], self._shape)
+        device = None if generator is None else generator.device
+        exponentials = torch.empty(shape, dtype=self._bound.dtype, device=device)
+        x = self._beyond(exponentials.exponential_(generator=generator).sum(-1))
+        return x, self.log_prob(x)
+
+    def from_uniform(self, u: Tensor) -> Tensor:
+        """Points of uniform ones, (*, n, D)."""
+        if self._shape == 1:
+            return self._beyond(-u.log())
+        return self._beyond(torch.as_tensor(gammaincinv(self._shape, u.cpu().numpy())).to(u))
+
+    def _beyond(self, excess: Tensor) -> Tensor:
+        return self._sign * strictly_above(self._bound + excess * self.scale, self._bound)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        excess = (self._sign * x - self._bound) / self.scale
+        inside = excess > 0
+        log_power = (self._shape - 1) * excess.where(inside, 1.0).log()
+        log_density = (log_power - excess - self.scale.log()).sum(-1)
+        return log_density.where(inside.all(-1), -math.inf)
 
 
 def log_orthant(

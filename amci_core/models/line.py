@@ -15,7 +15,7 @@ from scipy.integrate import tanhsinh
 from torch import Tensor
 
 from amci_core.models.base import Array, Problem, half_line, written
-from amci_core.models.gaussian import strictly_above
+from amci_core.models.gaussian import GammaExcess
 
 # Cases integrated at a time.
 CHUNK = 32
@@ -92,29 +92,27 @@ class LineProblem(Problem):
     def sample_defensive(
         self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        bound, sign = self._one_sided(y, theta)
-        if bound is None:
+        beyond = self._beyond(y, theta)
+        if beyond is None:
             return super().sample_defensive(y, theta, n, generator)
-        shape = (*y.shape[:-1], n, 1)
-        u = torch.rand(shape, dtype=y.dtype, generator=generator, device=y.device)
-        excess = -self._spread * torch.log1p(-u)
-        bound = sign * bound[..., None, :]
-        x = sign * strictly_above(bound + excess, bound)
-        return x, self.log_defensive(x, y, theta)
+        return beyond.draw(n, generator)
 
     def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor | None:
-        bound, sign = self._one_sided(y, theta)
-        if bound is None:
-            return self.prior_from_uniform(u)
-        bound = sign * bound[..., None, :]
-        return sign * strictly_above(bound - self._spread * u.log(), bound)
+        beyond = self._beyond(y, theta)
+        return self.prior_from_uniform(u) if beyond is None else beyond.from_uniform(u)
 
     def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        bound, sign = self._one_sided(y, theta)
-        if bound is None:
-            return self.log_prior(x)
-        excess = (sign * (x - bound[..., None, :])).squeeze(-1) / self._spread
-        return (-excess - math.log(self._spread)).masked_fill(excess <= 0, -torch.inf)
+        beyond = self._beyond(y, theta)
+        return self.log_prior(x) if beyond is None else beyond.log_prob(x)
+
+    def _beyond(self, y: Tensor, theta: Tensor | None) -> GammaExcess | None:
+        """The defensive density where f_plus lies on one side of a bound."""
+        side = half_line(self.support_plus(theta))
+        # The end of x's range says nothing of f.
+        if side is None or (side[0] == float(self.x.ends[(1 - side[1]) // 2, 0])).all():
+            return None
+        bound = side[0].to(y).expand(*y.shape[:-1], 1)
+        return GammaExcess(bound, torch.full_like(bound, float(self._prior_draws.std())), side[1])
 
     @cached_property
     def _prior_draws(self) -> Tensor:
@@ -122,22 +120,9 @@ class LineProblem(Problem):
         return draws.double()[:, 0].sort().values
 
     @cached_property
-    def _spread(self) -> float:
-        """The prior's standard deviation, about."""
-        return float(self._prior_draws.std())
-
-    @cached_property
     def _first_nodes(self) -> Tensor:
         low, centre, high = self._prior_draws[[DRAWS // 4, DRAWS // 2, 3 * DRAWS // 4]]
         return torch.cat([self._prior_draws, centre + (high - low).clamp(min=1e-12) * FAR])
-
-    def _one_sided(self, y: Tensor, theta: Tensor | None) -> tuple[Tensor | None, int]:
-        """Where the support of f_plus begins, (*, 1), and on which side it lies."""
-        bound, sign = half_line(self.support_plus(theta)) or (None, 1)
-        # The end of x's range says nothing of f.
-        if bound is None or bool((bound == float(self.x.ends[(1 - sign) // 2, 0])).all()):
-            return None, 1
-        return bound.to(y).expand(*y.shape[:-1], 1), sign
 
     def _log_evidence(self, y: Tensor) -> Array:
         return self._log_integral("E2", y, None)

@@ -15,6 +15,7 @@ from torch.distributions.constraints import Constraint, greater_than, less_than
 from amci_core._arguments import check_count
 from amci_core.models.base import Array, Complement, Density, OptimalProposals, Variable
 from amci_core.models.gaussian import (
+    GammaExcess,
     GaussianModel,
     Normal,
     NormalAbove,
@@ -117,28 +118,11 @@ class GaussianTail(GaussianModel):
         x = strictly_above(theta + excess, theta)
         return x, theta, self.log_prior(x) - log_half_normal
 
-    def sample_defensive(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def excess(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
         assert theta is not None
-        exponential = torch.empty(
-            *y.shape[:-1], n, self.dim, dtype=y.dtype, device=generator.device
-        ).exponential_(generator=generator)
-        bound = theta[..., None, :]
-        x = strictly_above(bound + exponential * self._reference_scale(y, theta), bound)
-        return x, self.log_defensive(x, y, theta)
-
-    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
-        assert theta is not None
-        bound = theta[..., None, :]
-        return strictly_above(bound - u.log() * self._reference_scale(y, theta), bound)
-
-    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        scale = self._reference_scale(y, theta)
-        excess = (x - theta[..., None, :]) / scale
-        log_density = (-excess - scale.log()).sum(-1)
-        return torch.where((excess > 0).all(-1), log_density, -torch.inf)
+        # The mean excess over theta grows like the distance of g's mode above theta.
+        excess = self._mode(self.posterior_mean(y), theta) - theta
+        return GammaExcess(theta, self._constant("posterior_variance", y) + excess)
 
     def optimal_proposals(self) -> OptimalProposals:
         # In more dimensions the truncated posterior has no closed form.
@@ -152,11 +136,6 @@ class GaussianTail(GaussianModel):
 
     def _truncated_posterior(self, y: Tensor, theta: Tensor | None) -> Density:
         return NormalAbove(self.posterior_mean(y), float(self.posterior_cholesky[0, 0]), theta)
-
-    def _reference_scale(self, y: Tensor, theta: Tensor) -> Tensor:
-        # The mean excess over theta grows like the distance of g's mode above theta.
-        excess = self._mode(self.posterior_mean(y), theta) - theta
-        return (self._constant("posterior_variance", y) + excess)[..., None, :]
 
     def _mode(self, mean: Tensor, theta: Tensor) -> Tensor:
         # The point of x >= theta where the posterior is densest, by projected gradient steps. In

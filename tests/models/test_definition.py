@@ -46,7 +46,7 @@ def plain_gain_loss():
         ("sample_prior", lambda n, g: np.zeros((n, 1)), "sample_prior: .* got ndarray"),
         ("sample_likelihood", lambda x, g: x[0], "sample_likelihood: expected"),
         ("sample_theta", lambda n, g: None, "sample_theta: expected .* got NoneType"),
-        ("log_defensive", lambda x, y, t: x, "sample_defensive: expected"),
+        ("log_defensive", lambda x, y, t: x, "log_defensive: expected"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_the_first_use(method, function, message):
