@@ -22,7 +22,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -43,31 +43,8 @@ EXAMPLES = {
     "a signed payoff": "max(x1 - theta1, 0) - 0.2",
 }
 
-Torch = dict[Any, Callable[..., Tensor]]
-ARITHMETIC: Torch = {
-    ast.Add: torch.add,
-    ast.Sub: torch.sub,
-    ast.Mult: torch.mul,
-    ast.Div: torch.div,
-}
-COMPARISONS: Torch = {
-    ast.Lt: torch.lt,
-    ast.LtE: torch.le,
-    ast.Gt: torch.gt,
-    ast.GtE: torch.ge,
-}
-OF_ONE: Torch = {
-    **{name: getattr(torch, name) for name in ("exp", "log", "sqrt", "abs", "sin", "cos", "tanh")},
-    "sum": lambda v: v.sum(-1, keepdim=True),
-    "mean": lambda v: v.mean(-1, keepdim=True),
-    "norm": lambda v: v.square().sum(-1, keepdim=True).sqrt(),
-    "min": lambda v: v.amin(-1, keepdim=True),
-    "max": lambda v: v.amax(-1, keepdim=True),
-    "all": lambda v: v.all(-1, keepdim=True),
-    "any": lambda v: v.any(-1, keepdim=True),
-}
-OF_SEVERAL: Torch = {"min": torch.minimum, "max": torch.maximum}
 COMPARE = "Write a comparison with < or >, such as x1 > theta"
+# What is refused with a hint.
 HINTS = {
     ast.BitXor: "unexpected '^'. Write a power with **",
     ast.BitAnd: "unexpected '&'. Join conditions with and",
@@ -75,6 +52,24 @@ HINTS = {
     ast.Eq: f"x has a density, so == holds with probability 0. {COMPARE}",
     ast.NotEq: f"x has a density, so != holds with probability 1. {COMPARE}",
 }
+# Operators of two numbers, and those of two conditions.
+OPERATORS: dict[Any, Callable[..., Tensor]] = {
+    **{ast.Add: torch.add, ast.Sub: torch.sub, ast.Mult: torch.mul, ast.Div: torch.div},
+    **{ast.Lt: torch.lt, ast.LtE: torch.le, ast.Gt: torch.gt, ast.GtE: torch.ge},
+    **{ast.And: torch.logical_and, ast.Or: torch.logical_or},
+}
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    **{name: getattr(torch, name) for name in ("exp", "log", "sqrt", "abs", "sin", "cos", "tanh")},
+    "sum": lambda v: v.sum(-1, keepdim=True),
+    "mean": lambda v: v.mean(-1, keepdim=True),
+    "norm": lambda v: v.square().sum(-1, keepdim=True).sqrt(),
+    "min": lambda v, *more: reduce(torch.minimum, more, v) if more else v.amin(-1, keepdim=True),
+    "max": lambda v, *more: reduce(torch.maximum, more, v) if more else v.amax(-1, keepdim=True),
+    "all": lambda v: v.all(-1, keepdim=True),
+    "any": lambda v: v.any(-1, keepdim=True),
+}
+# How many arguments functions take that do not take one.
+TAKES = {"min": "one number or more", "max": "one number or more", "where": "three arguments"}
 
 
 class ExpressionError(ValueError):
@@ -153,23 +148,19 @@ class Expression:
             why = f"expected at most {LONGEST} characters, got {len(self.text)}. Shorten it"
             raise ExpressionError(why, LONGEST + 1)
         text = self.text.translate(TYPED)
-        start = len(text) - len(text.lstrip(" "))
+        start, end = len(text) - len(text.lstrip(" ")), len(text) + 1
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return ast.parse(text[start:], mode="eval").body
         except SyntaxError as error:
             # A text that breaks off has its mistake at place 0.
-            end = len(text) + 1
-            column = min(start + (error.offset or end), end)
-            why = error.msg
-            hint = "Complete the expression, such as x1 > theta"
+            column, why = min(start + (error.offset or end), end), error.msg
             if why.startswith("invalid syntax"):
                 assigned = re.compile("(?<![<>=!])=(?!=)").search(text)
-                if assigned is not None:
-                    column, hint = assigned.start() + 1, COMPARE
+                column = column if assigned is None else assigned.start() + 1
                 why = f"unexpected {text[column - 1]!r}" if column < end else "it ends too early"
-            raise ExpressionError(f"{why}. {hint}", column) from None
+            raise ExpressionError(f"{why}. {COMPARE}", column) from None
         except (ValueError, MemoryError, RecursionError):
             raise ExpressionError(f"it cannot be read. {COMPARE}", 1) from None
 
@@ -191,20 +182,20 @@ class Expression:
             return value(part).to(x.dtype)
 
         def condition(part: ast.expr) -> Tensor:
-            found = value(part)
-            if found.dtype != torch.bool:
+            holds = value(part)
+            if holds.dtype != torch.bool:
                 raise self._error(part, "expected a condition, such as x1 > 0")
-            return found
+            return holds
 
-        def matching(*values: Tensor) -> tuple[Tensor, ...]:
-            widths = sorted({each.shape[-1] for each in values} - {1})
+        def combined(operation: Callable[..., Tensor], *values: Tensor) -> Tensor:
+            widths = sorted({v.shape[-1] for v in values} - {1})
             if len(widths) > 1:
                 raise self._error(
                     node,
                     f"{widths[0]} and {widths[1]} coordinates cannot be combined. Choose some, "
                     "such as x1",
                 )
-            return values
+            return operation(*values)
 
         match node:
             case ast.Constant(value=int() | float() as literal) if not isinstance(literal, bool):
@@ -225,41 +216,33 @@ class Expression:
                 return -number(part) if isinstance(sign, ast.USub) else number(part)
             case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
                 return number(base) ** self._exponent(exponent)
-            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in ARITHMETIC:
-                return ARITHMETIC[type(operator)](*matching(number(left), number(right)))
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
+                return combined(OPERATORS[type(operator)], number(left), number(right))
             case ast.BoolOp(op=operator, values=parts):
-                join = torch.logical_and if isinstance(operator, ast.And) else torch.logical_or
-                return reduce(join, matching(*map(condition, parts)))
+                join = partial(combined, OPERATORS[type(operator)])
+                return reduce(join, map(condition, parts))
             case ast.Compare(left=left, ops=ops, comparators=rest) if all(
-                type(each) in COMPARISONS for each in ops
+                type(operator) in OPERATORS for operator in ops
             ):
-                sides = matching(*map(number, (left, *rest)))
-                held = [COMPARISONS[type(each)] for each in ops]
-                found = [h(a, b) for h, (a, b) in zip(held, pairwise(sides), strict=True)]
-                return reduce(torch.logical_and, found)
-            case (
-                ast.IfExp(test=test, body=then, orelse=other)
-                | ast.Call(func=ast.Name(id="where"), args=[test, then, other], keywords=[])
+                sides = pairwise(map(number, (left, *rest)))
+                holds = (combined(OPERATORS[type(o)], *s) for o, s in zip(ops, sides, strict=True))
+                return reduce(partial(combined, torch.logical_and), holds)
+            case ast.IfExp(test=test, body=then, orelse=other):
+                return combined(torch.where, condition(test), value(then), value(other))
+            case ast.Call(func=ast.Name(id="where"), args=[test, then, other], keywords=[]):
+                return combined(torch.where, condition(test), value(then), value(other))
+            case ast.Call(func=ast.Name(id=name), args=[_, *more] as args, keywords=[]) if (
+                name in FUNCTIONS and (not more or name in ("min", "max"))
             ):
-                holds, one, another = matching(condition(test), value(then), value(other))
-                return torch.where(holds, one, another)
-            case ast.Call(func=ast.Name(id="all" | "any" as name), args=[part], keywords=[]):
-                return OF_ONE[name](condition(part))
-            case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in OF_ONE:
-                return OF_ONE[name](number(part))
-            case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as parts, keywords=[]) if (
-                name in OF_SEVERAL
-            ):
-                return reduce(OF_SEVERAL[name], matching(*map(number, parts)))
-            case ast.Call(func=ast.Name(id=name)) if name in OF_ONE or name == "where":
-                several = "one number or more" if name in OF_SEVERAL else "one argument"
-                count = "three arguments" if name == "where" else several
-                raise self._error(node, f"{name} takes {count}")
+                of = condition if name in ("all", "any") else number
+                return combined(FUNCTIONS[name], *map(of, args))
+            case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS or name == "where":
+                raise self._error(node, f"{name} takes {TAKES.get(name, 'one argument')}")
             case ast.Call():
-                functions = ", ".join((*OF_ONE, "where(c, a, b)"))
+                functions = ", ".join((*FUNCTIONS, "where(c, a, b)"))
                 raise self._error(node, f"unknown function. Use {functions}")
         kinds = [getattr(node, "op", None), *getattr(node, "ops", [])]
-        hint = next((HINTS[type(each)] for each in kinds if type(each) in HINTS), None)
+        hint = next((HINTS[type(kind)] for kind in kinds if type(kind) in HINTS), None)
         raise self._error(
             node, hint or "not allowed here. Use numbers, x, theta, operators and functions"
         )
