@@ -37,9 +37,9 @@ def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
     )
     for estimator in ("amci", "snis-qm"):
         one, other = cpu.estimators[estimator], gpu.estimators[estimator]
-        spread = np.hypot(one["remse_median_error"], other["remse_median_error"])
-        difference = np.abs(np.subtract(one["remse_median"], other["remse_median"]))
-        assert (difference < 6 * spread).all()
+        # The same cases: a median over 200 runs is known to some 15 %.
+        ratio = np.divide(one["runs_median"], other["runs_median"])
+        assert (np.abs(np.log(ratio)) < 0.5).all()
 
 
 @pytest.mark.slow

@@ -2,11 +2,11 @@ r"""Errors over many cases (y, theta) drawn from p(y) p(theta): the paper's summ
 
 from __future__ import annotations
 
-__all__ = ["FIGURES", "MARGIN", "Cases", "Evaluation", "Sweep", "evaluate", "of_cases"]
+__all__ = ["MARGIN", "Cases", "Evaluation", "Sweep", "evaluate", "of_cases"]
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -33,7 +33,7 @@ from amci_core.evaluation.runs import (
     in_turns,
     quantiles,
 )
-from amci_core.evaluation.sweep import digest, origin, schema, signatures, sweep_file
+from amci_core.evaluation.sweep import FIGURES, digest, origin, schema, signatures, sweep_file
 from amci_core.flows import Proposals
 from amci_core.io import check_path
 from amci_core.models import Problem
@@ -42,11 +42,6 @@ from amci_core.parallel import run_tasks
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The figures of a case, for each estimator and number of draws.
-FIGURES = (
-    *("remse", "remse_error", "remse_q25", "remse_median", "remse_q75"),
-    *("mse", "mse_error", "failed", "determined", "reference_limited"),
-)
 LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
 # An error is on neither side of the bound within so many standard errors; and, if runs do not
 # determine it, unless it is so many times below: more runs can raise it by about that much.
@@ -130,39 +125,18 @@ class Cases:
         return tuple(share.mean(axis=0).tolist() for share in shares)
 
     def summary(self, name: str) -> dict[str, list[float]]:
-        """Quantiles over the cases, with their errors, and shares of cases, for B totals."""
-        own = self.by_name[name]
-        found = _quantiles(own, "remse", LEVELS) | _quantiles(own, "mse", {"median": 0.5})
+        """Quantiles over the cases, and shares of cases, for B totals."""
+        of_cases = self.by_name[name]
+        at_levels, _ = quantiles(of_cases["remse"], list(LEVELS.values()))
+        summary = {f"remse_{level}": v for level, v in zip(LEVELS, at_levels, strict=True)}
+        summary["mse_median"] = quantiles(of_cases["mse"], [0.5])[0][0]
         for level in ("q25", "median", "q75"):
-            found[f"runs_{level}"] = quantiles(own[f"remse_{level}"], [0.5])[0][0]
-        found["cases"] = (~np.isnan(own["remse"])).sum(axis=0)
-        found["failed"] = own["failed"].sum(axis=0)
-        found["undetermined"] = (~own["determined"]).mean(axis=0)
-        found["reference_limited"] = own["reference_limited"].mean(axis=0)
-        return {key: values.tolist() for key, values in found.items()}
-
-
-def _quantiles(
-    own: Mapping[str, Array], figure: str, levels: Mapping[str, float]
-) -> dict[str, Array]:
-    """Quantiles (B,) over the cases of a figure, and their standard errors over cases and runs.
-
-    The spread over cases holds the noise of their runs, but for a quantile that is one case.
-    """
-    values, errors = own[figure], own[f"{figure}_error"]
-    at_levels, spreads = quantiles(values, list(levels.values()))
-    n = (~np.isnan(values)).sum(axis=0)
-    in_order = np.take_along_axis(errors, np.argsort(values, axis=0), axis=0)
-    found = {}
-    for (level, p), value, spread in zip(levels.items(), at_levels, spreads, strict=True):
-        rank = np.rint(p * np.maximum(n - 1, 0)).astype(np.int64)
-        of_case = np.take_along_axis(in_order, rank[None], axis=0)[0]
-        near = np.maximum(2 * np.sqrt(n * p * (1 - p)), 1)
-        alone = (p == 1) | (n <= 1)
-        of_runs = np.where(alone, of_case, np.nan_to_num(of_case) / np.sqrt(near))
-        found[f"{figure}_{level}"] = value
-        found[f"{figure}_{level}_error"] = np.hypot(np.where(n > 1, spread, 0.0), of_runs)
-    return found
+            summary[f"runs_{level}"] = quantiles(of_cases[f"remse_{level}"], [0.5])[0][0]
+        summary["cases"] = (~np.isnan(of_cases["remse"])).sum(axis=0)
+        summary["failed"] = of_cases["failed"].sum(axis=0)
+        summary["undetermined"] = (~of_cases["determined"]).mean(axis=0)
+        summary["reference_limited"] = of_cases["reference_limited"].mean(axis=0)
+        return {key: values.tolist() for key, values in summary.items()}
 
 
 class Sweep:
@@ -320,13 +294,12 @@ class Evaluation:
         runs: Independent runs of each case.
         seed: The seed of cases and runs.
         estimators: For each estimator lists over draws: the quantiles over cases `remse_median`,
-            `remse_q25`, `remse_q75`, `remse_q95`, `remse_max` and `mse_median`; their Monte Carlo
-            standard errors `remse_median_error` and so on, over cases and runs, that of the
-            largest over runs alone; the medians over cases of the quartiles over runs, `runs_q25`,
-            `runs_median` and `runs_q75`; `cases`, the number of cases that have a relative error;
-            `failed`, the number of runs of all cases without an estimate; `undetermined`, the
-            share of cases whose runs do not determine their mean; `reference_limited`, the share
-            whose truth is not known well enough.
+            `remse_q25`, `remse_q75`, `remse_q95`, `remse_max` and `mse_median`; the medians over
+            cases of the quartiles over runs, `runs_q25`, `runs_median` and `runs_q75`; `cases`,
+            the number of cases that have a relative error; `failed`, the number of runs of all
+            cases without an estimate; `undetermined`, the share of cases whose runs do not
+            determine their mean; `reference_limited`, the share whose truth is not known well
+            enough.
         below_bound: Share of cases in which each estimator's ReMSE lies below the SNIS bound
             (asymptotic, for independent draws from one proposal), for each total; empty where
             `bound` is not among the estimators.

@@ -137,11 +137,6 @@ class Curve:
         return self._absolute(self.mean_error)
 
     @property
-    def mse_quartiles(self) -> Array:
-        """25 %, median and 75 % of the squared error over runs, (3, *, B)."""
-        return self._absolute(self.quartiles)
-
-    @property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (*, B)."""
         return np.asarray(np.maximum(self.runs - self._n, 0))

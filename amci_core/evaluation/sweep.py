@@ -8,6 +8,8 @@ with the missing cases.
 from __future__ import annotations
 
 __all__ = [
+    "FIGURES",
+    "SweepFile",
     "digest",
     "folder_of",
     "origin",
@@ -32,7 +34,6 @@ from typing import TYPE_CHECKING, Any
 import filelock
 import numpy as np
 import torch
-from torch import nn
 
 from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, read_json, replacing, write_json
@@ -44,8 +45,13 @@ if TYPE_CHECKING:
 
 KEY = b"amci"
 # The files of a sweep's folder; ROWS are those of its cases.
-SETTINGS, ROWS = "settings.json", "[0-9]" * 7 + ".parquet"
+SETTINGS, LOCK, ROWS = "settings.json", "lock", "[0-9]" * 7 + ".parquet"
 PACKAGES = ("numpy", "scipy", "torch", "normflows")
+# The figures of a case, for each estimator and number of draws.
+FIGURES = (
+    *("remse", "remse_error", "remse_q25", "remse_median", "remse_q75"),
+    *("mse", "mse_error", "failed", "determined", "reference_limited"),
+)
 
 
 def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
@@ -88,33 +94,22 @@ def schema() -> pa.Schema:
     """The columns of a sweep's file."""
     import pyarrow as pa
 
-    points, flags = pa.list_(pa.float64()), ("determined", "reference_limited")
-    figures = ("remse", "remse_error", "remse_q25", "remse_median", "remse_q75", "mse")
-    kinds = {
-        **{"case": pa.int64(), "y": points, "theta": points},
-        **dict.fromkeys(("truth", "truth_error"), pa.float64()),
-        **{"estimator": pa.string(), "draws": pa.int64()},
-        **dict.fromkeys((*figures, "mse_error"), pa.float64()),
-        **{"failed": pa.int64(), **dict.fromkeys(flags, pa.bool_())},
-        **{"points": pa.int64(), "seconds": pa.float64()},
+    names = (
+        *("case", "y", "theta", "truth", "truth_error", "estimator", "draws"),
+        *(*FIGURES, "points", "seconds"),
+    )
+    other = {
+        **dict.fromkeys(("case", "draws", "failed", "points"), pa.int64()),
+        **dict.fromkeys(("y", "theta"), pa.list_(pa.float64())),
+        **dict.fromkeys(("determined", "reference_limited"), pa.bool_()),
+        "estimator": pa.string(),
     }
-    return pa.schema(kinds)
+    return pa.schema([(name, other.get(name, pa.float64())) for name in names])
 
 
 def folder_of(path: Path) -> Path:
     """The folder beside a sweep's file that holds its cases until all are there."""
     return path.with_name(path.name + ".cases")
-
-
-def _remove(folder: Path) -> None:
-    """Removes the files of a sweep, and the folder unless it holds others.
-
-    The settings go last: rows without them would be taken for those of any sweep.
-    """
-    for path in (*folder.glob(ROWS), *folder.glob(".*.parquet.*"), *folder.glob(SETTINGS)):
-        path.unlink()
-    with suppress(OSError):
-        folder.rmdir()
 
 
 @contextmanager
@@ -123,7 +118,7 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
 
     Arguments:
         path: The Parquet file.
-        settings: What the numbers depend on, ready for JSON. A file with others is refused.
+        settings: The origin of the numbers, ready for JSON. A file with others is refused.
 
     Raises:
         ValueError: another sweep is writing the file; or it exists with other settings, or is no
@@ -132,26 +127,28 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
     if path.suffix != ".parquet":
         raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
     path = path.resolve()  # the target of a link is written, and the link stays
-    lock = filelock.FileLock(path.with_name(path.name + ".lock"))
+    folder = folder_of(path)
+    lock = filelock.FileLock(folder / LOCK)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise ValueError(f"out: another sweep is writing {path}. Choose another file") from None
     except OSError as error:
         raise StoredFileError(f"out: {path} cannot be written ({error.strerror})") from None
     try:
-        made = SweepFile(path, json.loads(json.dumps(settings)))
+        file = SweepFile(path, json.loads(json.dumps(settings)))
         try:
-            yield made
+            yield file
         finally:
-            if not any(folder_of(path).glob(ROWS)):
-                _remove(folder_of(path))
+            if not any(folder.glob(ROWS)):
+                (folder / SETTINGS).unlink()
     finally:
+        lock.release()
         # An open file cannot be deleted everywhere; one that stays does no harm.
         with suppress(OSError):
-            Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
+            (folder / LOCK).unlink(missing_ok=True)
+            folder.rmdir()
 
 
 class SweepFile:
@@ -163,9 +160,9 @@ class SweepFile:
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self._path, self._folder, self._settings = path, folder_of(path), settings
-        self._before = schema().empty_table()
+        self._stored = schema().empty_table()
         if path.exists():
-            noted, self._before = read_sweep(path)
+            noted, self._stored = read_sweep(path)
             self._check(noted["settings"])
         if (self._folder / SETTINGS).exists():
             self._check(read_json(self._folder / SETTINGS))
@@ -178,16 +175,12 @@ class SweepFile:
     @property
     def table(self) -> pa.Table:
         import pyarrow as pa
-        from pyarrow import dataset
+        import pyarrow.parquet as pq
 
-        there = {f"{number:07}.parquet" for number in self._before["case"].to_pylist()}
-        files = sorted(self._folder.glob(ROWS))
-        new = dataset.dataset(
-            [str(path) for path in files if path.name not in there],
-            schema=schema(),
-            format="parquet",
-        )
-        return pa.concat_tables([self._before, new.to_table()]).sort_by("case")
+        stored = {f"{number:07}.parquet" for number in self._stored["case"].to_pylist()}
+        files = [path for path in self._folder.glob(ROWS) if path.name not in stored]
+        new = [pq.read_table(path, schema=schema(), partitioning=None) for path in files]
+        return pa.concat_tables([self._stored, *new]).sort_by("case")
 
     def add(self, number: int, rows: pa.Table) -> None:
         """Adds the rows of a case; they are on the disk when this returns."""
@@ -197,37 +190,48 @@ class SweepFile:
             pq.write_table(rows, beside)
 
     def finish(self, failures: Mapping[int, str]) -> None:
-        """Makes the file of all cases that are there.
+        """Makes the file of all cases that are there, and removes those of single cases.
 
         Arguments:
             failures: Cases that failed, and why. They are noted in the file, and the next sweep
                 into it tries them again.
         """
         table = self.table
-        if len(table) > len(self._before):
+        if len(table) > len(self._stored):
             why = {str(number): reason for number, reason in failures.items()}
             write_table(self._path, table, self._settings, failures=why)
-        _remove(self._folder)
+        for path in (*self._folder.glob(ROWS), *self._folder.glob(".*.parquet.*")):
+            path.unlink()
 
     def _check(self, known: Mapping[str, Any]) -> None:
         names = dict.fromkeys((*self._settings, *known))
         differ = [name for name in names if known.get(name) != self._settings.get(name)]
         if differ:
-            pairs = "; ".join(
+            differences = "; ".join(
                 f"{name} {str(known.get(name))[:60]}, here {str(self._settings.get(name))[:60]}"
                 for name in differ[:3]
             )
             raise ValueError(
-                f"out: {self._path} belongs to another sweep ({pairs}). Choose another file"
+                f"out: {self._path} belongs to another sweep ({differences}). Choose another file"
             )
 
 
 def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
-    """The origin of numbers: problem, proposals with hashes of their weights, and versions."""
+    """The origin of numbers: problem, proposals with hashes of their stored weights, versions.
+
+    Weights that no file holds have the name of their class.
+    """
+    card = proposals.card.get("configuration", {})
+    # A checkpoint of a training has the card of its end.
+    stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
+    weights = {
+        name: str(stored[name]["sha256"]) if name in stored else type(q).__name__
+        for name, q in proposals.by_name.items()
+    }
     return {
         "problem": problem.name,
         "variant": proposals.variant,
-        "weights": _hashes(proposals),
+        "weights": weights,
         "versions": versions(),
     }
 
@@ -236,39 +240,21 @@ def versions() -> dict[str, str]:
     """Versions of this package and of those that its numbers depend on."""
     import amci_core
 
-    own = {"amci-explorer": amci_core.__version__}
-    return own | {name: version(name) for name in PACKAGES}
+    known = {"amci-explorer": amci_core.__version__}
+    return known | {name: version(name) for name in PACKAGES}
 
 
 def digest(*arrays: Any) -> str:
     """SHA-256 of the bytes of arrays."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()
 
 
 def signatures(problem: Problem, proposals: Proposals) -> dict[str, float]:
-    """Of each proposal one number, from draws at a few cases: another has another."""
+    """The proposals' fingerprint: a number for each, from draws at a few cases."""
     cases = problem.check(*problem.cases(16, seed=0))
-    found = {}
+    numbers = {}
     for name, q in proposals.by_name.items():
         x, log_q = q(*cases).draw(16, torch.Generator().manual_seed(0))
-        found[name] = signature(torch.cat([x.flatten(), log_q.flatten()]).detach())
-    return found
-
-
-def _hashes(proposals: Proposals) -> dict[str, str]:
-    """SHA-256 of the stored weights, or of those in memory if they come from no file."""
-    card = proposals.card.get("configuration", {})
-    # A snapshot of a training has the card of its end.
-    stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
-    found = {}
-    for name, q in proposals.by_name.items():
-        if name in stored:
-            found[name] = str(stored[name]["sha256"])
-        elif isinstance(q, nn.Module):
-            found[name] = digest(*(t.detach().numpy() for t in q.state_dict().values()))
-        else:
-            found[name] = type(q).__name__
-    return found
+        numbers[name] = signature(torch.cat([x.flatten(), log_q.flatten()]).detach())
+    return numbers

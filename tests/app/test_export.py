@@ -137,7 +137,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
     *_, last = lines_of(export.frame(curves))
     assert last["remse_median"] == "nan"
     curve = curves[last["estimator"]]
-    assert float(last["mse_median"]) == curve.mse_quartiles[1][-1]
+    assert float(last["mse_median"]) == curve.truth.unit**2 * curve.quartiles[1][-1]
     assert int(last["failed"]) == curve.failed[-1]
 
 

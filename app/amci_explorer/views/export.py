@@ -16,8 +16,7 @@ import pandas as pd
 
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
-from amci_core.evaluation.cases import FIGURES
-from amci_core.evaluation.sweep import origin, versions
+from amci_core.evaluation.sweep import FIGURES, origin, versions
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
@@ -123,9 +122,9 @@ def _(found: ErrorCurves) -> pd.DataFrame:
     parts = []
     for name, curve in found.by_name.items():
         columns: dict[str, Any] = {"estimator": name, "draws": found.draws}
-        for measure in ("remse", "mse"):
+        squares = np.square(curve.truth.unit) * curve.quartiles
+        for measure, quartiles in (("remse", curve.remse_quartiles), ("mse", squares)):
             columns[f"{measure}_mean"] = getattr(curve, measure)
-            quartiles = getattr(curve, f"{measure}_quartiles")
             for figure, values in zip(("q25", "median", "q75"), quartiles, strict=True):
                 columns[f"{measure}_{figure}"] = values
         columns |= {"determined": curve.determined, "failed": curve.failed, "runs": curve.runs}
