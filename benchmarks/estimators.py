@@ -46,7 +46,7 @@ CLASSICAL = ("amci", "snis-q2", "snis-q1", "reuse-paper")
 SHOWN = (*CLASSICAL, "snis-qm", "amci-cv")
 CHUNK = 2_000
 COVERAGE_CASES, COVERAGE_DRAWS = 20, (128, 1024)
-COVERED = (*SHOWN, "snis-qm-stratified", "reuse")
+COVERED = (*SHOWN, "snis-qm-stratified", "reuse:0.7:0.1")
 
 
 class Mixture(ConditionalDensity):
@@ -319,8 +319,7 @@ def coverage(runs: int) -> list[dict[str, Any]]:
                 mu = float(PROBLEM.truth(y, theta))
                 e = amci.estimate(
                     PROBLEM, imperfect(), np.full((runs, 1), y), theta, draws=draws,
-                    estimator=name, alpha=0.7 if name == "reuse" else None,
-                    beta=0.1 if name == "reuse" else None, seed=case,
+                    estimator=name, seed=case,
                 )  # fmt: skip
                 low, high = e.interval()
                 covered = (low <= mu) & (mu <= high)

@@ -44,8 +44,6 @@ def estimate(
     *,
     draws: int | Mapping[str, int] = 128,
     estimator: str | Array | Estimator = "amci-cv",
-    alpha: float | None = None,
-    beta: float | None = None,
     defensive: float = DEFENSIVE_SHARE,
     shift: float = 0.0,
     points: str | None = None,
@@ -71,8 +69,6 @@ def estimate(
             `amci-cv` has them and they are left out, are then added.
         estimator: A name of `amci_core.estimators.ESTIMATORS` or a table of coefficients. The
             default `amci-cv`, AMCI with control variates, uses all draws for every term.
-        alpha: With `reuse`, the share of E1 that comes from q1's draws.
-        beta: With `reuse`, the share of E2 that comes from q1's draws.
         defensive: Share of all draws, from 0 to below 1, from the problem's defensive density: at
             least four, if two of each proposal are left. They are part of `amci-cv` and judge
             every other estimator. With 0, no draw can tell what all proposals miss.
@@ -110,7 +106,7 @@ def estimate(
         (True, 'reliable')
     """
     problem, proposals = resolve_names(problem, proposals)
-    chosen = resolve(estimator, alpha=alpha, beta=beta, points=points)
+    chosen = resolve(estimator, points=points)
     expected = "a number from 0 to below 1"
     check_number("defensive", defensive, expected, lambda share: 0 <= share < 1)
     y, theta = problem.check(y, theta)

@@ -218,11 +218,6 @@ class Estimate:
             self._control, self.errors, self._silent, self.requirements, unbounded=unbounded
         )
 
-    @property
-    def bias(self) -> Array:
-        """Bias of the ratio to first order in 1 / n, (*), in units of f, from the same moments."""
-        return self._in_f(self.uncertainty.bias)
-
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
 

@@ -215,35 +215,26 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-qm-stratified": Mixture(stratified=True),
     "snis-q1": Tabled(tables.snis_q1()),
     "reuse-paper": Chosen(tables.amci()),
-    "reuse": Tabled(tables.amci()),  # with alpha and beta, see `resolve`
 }
 
 
-def resolve(
-    chosen: str | ArrayLike | Estimator,
-    *,
-    alpha: float | None = None,
-    beta: float | None = None,
-    points: str | None = None,
-) -> Estimator:
+def resolve(chosen: str | ArrayLike | Estimator, *, points: str | None = None) -> Estimator:
     """The estimator of that name, or the one that a table of coefficients defines.
 
     Arguments:
         chosen: A name of `ESTIMATORS`; `reuse:ALPHA:BETA`; a table of coefficients, (3, 3); or an
             estimator.
-        alpha: With `reuse`, the share of E1 that comes from q1's draws.
-        beta: With `reuse`, the share of E2 that comes from q1's draws.
         points: `independent` or `sobol`; None for the estimator's own.
 
     Raises:
-        ValueError: no estimator has that name, the table is not one, or alpha and beta, or Sobol
-            points, do not go with it.
+        ValueError: no estimator has that name, the table is not one, or Sobol points do not go
+            with it.
 
     Example:
-        >>> resolve("amci").used((0, 2))
-        (0, 2)
+        >>> resolve("reuse:0.9:0.1").table[0].tolist()
+        [0.9, 0.0, 0.1]
     """
-    estimator = _named(chosen, alpha, beta)
+    estimator = chosen if isinstance(chosen, Estimator) else _resolved(chosen)
     if points is None:
         return estimator
     if check_name("points", points, POINTS) == "sobol" and not estimator.takes_sobol:
@@ -254,25 +245,16 @@ def resolve(
     return estimator if points == estimator.points else replace(estimator, points=points)  # type: ignore
 
 
-def _named(
-    chosen: str | ArrayLike | Estimator, alpha: float | None, beta: float | None
-) -> Estimator:
-    if isinstance(chosen, Estimator):
-        return chosen
+def _resolved(chosen: str | ArrayLike) -> Estimator:
     if not isinstance(chosen, str):
         return Tabled(tables.validate(chosen))
     name, *shares = chosen.split(":")
-    check_name("estimator", name, ESTIMATORS, ", or a table")
-    if shares:
-        try:
-            alpha, beta = map(float, shares)
-        except ValueError:
-            raise ValueError(f"estimator: expected {name}:ALPHA:BETA, got {chosen!r}") from None
-    if name == "reuse" and alpha is not None and beta is not None:
-        return Tabled(tables.reuse(alpha, beta))
-    if name == "reuse" or alpha is not None or beta is not None:
-        raise ValueError(
-            f"alpha, beta: expected both with estimator reuse, and neither with others, got "
-            f"{chosen!r} with {alpha!r} and {beta!r}"
-        )
-    return ESTIMATORS[name]
+    if name != "reuse":
+        return ESTIMATORS[
+            check_name("estimator", chosen, ESTIMATORS, ", reuse:ALPHA:BETA, or a table")
+        ]
+    try:
+        alpha, beta = map(float, shares)
+    except ValueError:
+        raise ValueError(f"estimator: expected reuse:ALPHA:BETA, got {chosen!r}") from None
+    return Tabled(tables.reuse(alpha, beta))

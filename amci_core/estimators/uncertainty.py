@@ -1,4 +1,4 @@
-r"""The error of an estimate: standard error, bias and intervals, from the moments of its draws.
+r"""The error of an estimate: standard error and intervals, from the moments of its draws.
 
 A draw x_i of component j adds z_i to the error of mu. For a table v it is z_j(x_i) / n_j less its
 mean over the component's draws, with
@@ -365,11 +365,6 @@ class Uncertainty:
     standard_error: Array
     covariance: Array
     effective: Array
-
-    @property
-    def bias(self) -> Array:
-        """Bias of the ratio to first order in 1 / n, (*): mu Var[E2] - Cov[E1, E2]."""
-        return np.asarray(self.value * self.covariance[..., 1, 1] - self.covariance[..., 0, 1])
 
     def interval(
         self, level: float, *, positive: bool, high: Array | None = None

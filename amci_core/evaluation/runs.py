@@ -384,10 +384,10 @@ def chosen_estimators(
     """
     if wanted is None:
         wanted = default_estimators(problem, proposals)
-    known = (*ESTIMATORS, BOUND)
+    known = (*ESTIMATORS, "reuse:ALPHA:BETA", BOUND)
     named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
     texts = {name: each for name, each in named.items() if isinstance(each, str)}
-    if not named or not all(text.partition(":")[0] in known for text in texts.values()):
+    if not named or not all(t in known or t.startswith("reuse:") for t in texts.values()):
         raise ValueError(f"estimators: expected names among {', '.join(known)}, got {wanted!r}")
     found = {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
     if points is None:

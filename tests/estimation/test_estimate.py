@@ -19,11 +19,10 @@ from amci_core.io import pretrained_root
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
-NAMED = [name for name in ESTIMATORS if name != "reuse"]
 QUICK = ("amci-cv", "amci", "snis-qm")
 ESTIMATED = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
-    for name in [*NAMED, "reuse"]
+    for name in [*ESTIMATORS, "reuse"]
 ]
 
 
@@ -331,7 +330,7 @@ def test_values_have_the_batch_shape():
 def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     torch_state, numpy_state = torch.random.get_rng_state(), numpy_key()
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
-    for estimator in NAMED:
+    for estimator in ESTIMATORS:
         first, again = (estimates(3, estimator=estimator, seed=7).value for _ in range(2))
         np.testing.assert_array_equal(first, again)
         assert (first != estimates(3, estimator=estimator, seed=8).value).all()

@@ -118,24 +118,6 @@ def test_a_batch_may_have_no_y_or_no_theta():
         np.testing.assert_allclose(found.value, problem.truth(y, theta), rtol=0.3)
 
 
-def test_reuse_takes_its_shares_as_arguments():
-    found = amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, estimator="reuse", alpha=0.6, beta=0.1)
-    table = amci.tables.reuse(0.6, 0.1)
-    assert found.value == amci.estimate(PROBLEM, IMPERFECT, 1.0, 1.0, estimator=table).value
-
-
-def test_the_bias_of_the_ratio_is_known():
-    # Few draws of q2 make 1 / E2 too large on average.
-    n, mu = 20_000, float(PROBLEM.truth(0.0, 0.0))
-    y = np.zeros((n, 1))
-    each = {"q1_plus": 64, "q2": 5}
-    found = amci.estimate(PROBLEM, IMPERFECT, y, 0.0, draws=each, estimator="amci", seed=3)
-    error = found.value.std() / np.sqrt(n)
-    plain, corrected = (abs(v.mean() - mu) for v in (found.value, found.value - found.bias))
-    assert plain > 6 * error
-    assert corrected < plain / 2
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -156,11 +138,8 @@ def test_bad_arguments_of_a_precision_are_named(changed, message):
     ("changed", "message"),
     [
         ({"shift": "much"}, r"shift: expected a finite number, got 'much'"),
-        (
-            {"estimator": "reuse"},
-            r"alpha, beta: expected both with estimator reuse, .* got 'reuse' with None",
-        ),
-        ({"alpha": 0.5}, r"alpha, beta: expected both with estimator reuse"),
+        ({"estimator": "reuse"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse'"),
+        ({"estimator": "reuse:a:b"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse:a:b'"),
     ],
 )
 def test_bad_arguments_of_an_estimate_are_named(changed, message):

@@ -91,7 +91,7 @@ def test_a_table_that_needs_an_absent_proposal_is_refused():
         resolve(half).used((0, 2))
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "reuse"])
+@pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("present", [(0, 2), (0, 1, 2)])
 def test_an_estimator_spends_its_whole_budget(name, present):
     chosen = resolve(name)

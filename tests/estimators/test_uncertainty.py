@@ -35,7 +35,7 @@ def test_an_interval_is_students_t_with_the_effective_number_as_degrees(effectiv
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_standard_errors_and_biases_are_those_of_many_estimates(name):
+def test_standard_errors_are_those_of_many_estimates(name):
     n, runs = 200, 3000
     draws = MODEL.draws((n, n, n), runs=runs, seed=3)
     found = judged(prepared(TABLES[name], draws))
@@ -44,8 +44,6 @@ def test_standard_errors_and_biases_are_those_of_many_estimates(name):
     assert stated == pytest.approx(found.value.std(), rel=4 / np.sqrt(2 * runs) + 0.02)
     predicted = np.sqrt(relative_variance(TABLES[name], MODEL.moments((n, n, n))))
     assert stated == pytest.approx(predicted * MODEL.size, rel=0.02)
-    error = found.value.std() / np.sqrt(runs)
-    assert abs((found.value - found.bias).mean() - MODEL.mu) < 4 * error + 0.3 * found.bias.std()
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -122,7 +122,7 @@ def test_snis_with_the_tails_proposal_answers_one():
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in ESTIMATORS
-            if name not in ("amci", "snis-qm", "reuse")
+            if name not in ("amci", "snis-qm")
         ),
     ],
 )
