@@ -101,10 +101,3 @@ def test_a_side_that_no_draw_met_leaves_the_error_unknown():
     np.testing.assert_allclose(found.value, M, rtol=1e-12)
     assert np.isnan(found.standard_error).all()
     assert (found.verdict.level != "reliable").all()
-
-
-def test_the_whole_budget_is_spent():
-    present, totals = (0, 2, COMPLEMENT), [3, 10, 100]
-    chosen = resolve("amci-cv")
-    assert chosen.least(present) == 3
-    np.testing.assert_array_equal(chosen.counts(totals, present).sum(axis=1), totals)

@@ -25,26 +25,13 @@ def test_reuse_contains_the_estimators_of_the_paper():
     np.testing.assert_array_equal(reuse(alpha=1, beta=1), snis_q1() * no_minus)
 
 
-def moments(variances_q1: tuple[float, float], variances_q2: tuple[float, float], *, n, m):
-    covariance = np.full((3, 3, 3), np.nan)
-    covariance[0] = np.diag([variances_q1[0], 0, variances_q1[1]])
-    covariance[2] = np.diag([variances_q2[0], 0, variances_q2[1]])
-    return moments_of(np.ones(3), covariance, np.array([n, 0, m]))
-
-
-def shares(found: Moments) -> tuple[float, float]:
-    """The paper's alpha* and beta*; the rest of the table follows from them."""
-    table = paper_optimum(found)
-    alpha, beta = float(table[0, 0]), float(table[0, 2])
-    np.testing.assert_array_equal(table, reuse(alpha, beta))
-    return alpha, beta
-
-
 def test_the_papers_optimum_is_its_formula():
     # alpha* = N / (M Var_q1[f w] / Var_q2[f w] + N); beta* with w in place of f w.
-    alpha, beta = shares(moments((2.0, 3.0), (5.0, 0.5), n=40, m=10))
-    assert alpha == pytest.approx(40 / (10 * 2.0 / 5.0 + 40))
-    assert beta == pytest.approx(40 / (10 * 3.0 / 0.5 + 40))
+    covariance = np.full((3, 3, 3), np.nan)
+    covariance[0], covariance[2] = np.diag([2.0, 0, 3.0]), np.diag([5.0, 0, 0.5])
+    table = paper_optimum(moments_of(np.ones(3), covariance, np.array([40, 0, 10])))
+    alpha, beta = 40 / (10 * 2.0 / 5.0 + 40), 40 / (10 * 3.0 / 0.5 + 40)
+    np.testing.assert_allclose(table, reuse(alpha, beta))
 
 
 MODEL = replace(signed(), f=abs(signed().f))
