@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "FAMILIES",
+    "AtContext",
     "ConditionalDensity",
     "HistoryEntry",
     "Proposal",
@@ -12,5 +13,6 @@ __all__ = [
 ]
 
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
+from amci_core.flows.external import AtContext
 from amci_core.flows.families import FAMILIES
 from amci_core.flows.proposals import HistoryEntry, Proposals

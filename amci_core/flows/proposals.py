@@ -98,17 +98,13 @@ class Proposals:
         variant: str = "outside",
         dtype: torch.dtype = torch.float64,
     ) -> Proposals:
-        """Proposals from other libraries, of any kind.
+        """Proposals from other libraries.
 
         - A function of y (*, D_y) and theta (*, D_theta), or None where the problem has no theta.
           It gives an object with `sample` and `log_prob`, as those of `torch.distributions`, of
-          batch shape (*) and event shape (D,); where D = 1 the event shape may be () instead.
-        - A `torch.distributions` object, or a frozen distribution of scipy.stats: the same at all
-          y and theta.
-        - A flow of zuko or normflows that reads one context: y and theta side by side, or y alone.
-        - A posterior of sbi's NPE, or its density estimator. What sbi calls theta is our x, and
-          its x is our y. Posteriors that sample by MCMC have no normalized density, and can draw
-          for no estimate.
+          batch shape (*) and event shape (D,); where D = 1 the event shape may be () instead. A
+          flow of zuko gives such objects, `AtContext` makes them of normflows and sbi.
+        - A `torch.distributions` object: the same at all y and theta.
 
         Points outside the support get -inf, with `validate_args` on or off. Draws depend on the
         seed alone: the global generator is seeded for them, and set back. Up to 131,072 draws at
