@@ -11,13 +11,14 @@ mixture of Student densities, step by step. With q the mean of both mixtures,
     E = sum_j int h q_j^2 / (sum_k q_k^2) 1{not B} + int h 1{B},     B = {h / q > 100 E, s / 4 > q}
 
 over the components q_j of both, each integral by a randomly shifted lattice in q_j, the last one
-by draws of s: where it is denser than a q whose weights are large, and beside an edge where floats
-do not resolve densities that are infinite there, but the quotient h / s does not change. The
-standard error is the spread of the shifts, and the mass where one mixture is a hundred times
-denser than the other, over the rest: if each of two independent pilots finds a part of the mass
-with probability p, both miss a quarter of that or less. What lies beyond the last floats at an
-edge is continued from the two shells before it, and a heavy tail of weights from its largest one:
-both are part of the error. In many dimensions draws of s do where their weights vary little.
+by draws of s: where it is denser than a q whose weights are large. The standard error adds up
+- the spread of the shifts;
+- the mass where one mixture is a hundred times denser than the other, over the rest: if each of
+  two independent pilots finds a part of the mass with probability p, both miss a quarter of that
+  or less;
+- what lies beyond the last floats at an edge, where densities may be infinite, continued from the
+  two shells before it;
+- what a heavy tail of weights has beyond its largest one.
 
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
@@ -33,7 +34,6 @@ __all__ = ["ReferenceValue", "reference_value"]
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,13 +43,12 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.distributions import biject_to
 
-from amci_core._arguments import check_count, check_number, seed_sequence
+from amci_core._arguments import check_count, check_number, seed_from, seed_sequence
 from amci_core.diagnostics.pareto import pareto_tail
 from amci_core.models import Problem, check_problem
 from amci_core.models.base import Array
 from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
-from amci_core.parallel import run_tasks
 
 LEAST_REFERENCE_DRAWS = 1000
 # Shares of the defensive draws in the pilots' first steps, and in later ones.
@@ -62,8 +61,6 @@ SETTLED, GAIN = 2, 1.2
 SHIFTS = 12
 # Defensive draws for each of the mixtures', and the log factor from which a weight is large.
 DEFENSIVE_SHARE, LARGE = 0.25, math.log(100.0)
-# In more dimensions defensive draws do where their weights vary little.
-FEW_DIMENSIONS = 10
 # Width of a shell beside an edge, in nats.
 SHELL = 16.0
 # Points that densities are evaluated at together.
@@ -114,9 +111,8 @@ def reference_value(
     *,
     relative_error: float = 1e-6,
     draws: int = 1_000_000,
-    seed: int = 0,
-    workers: int | None = None,
-    dask: str | None = None,
+    seed: int | None = 0,
+    rng: np.random.Generator | None = None,
 ) -> ReferenceValue:
     """Computes mu(y, theta) without any proposal, with its standard error.
 
@@ -137,9 +133,8 @@ def reference_value(
         relative_error: Aim for the relative standard error of every term. If the draws do not
             suffice, the value comes with the larger error that they reach.
         draws: Evaluations of the integrand for a term, about, at most.
-        seed: Whole number >= 0.
-        workers: Number of processes that share the cases; None: this process.
-        dask: Address of a Dask scheduler, whose workers share the cases. The values are the same.
+        seed: Whole number >= 0; None for a random one.
+        rng: A generator that a seed is drawn from, in the place of `seed`.
 
     Returns:
         `ReferenceValue`: `value` and `standard_error` (*), in units of f; NaN with the
@@ -163,22 +158,22 @@ def reference_value(
     expected = "a number from 1e-12 to 1"
     check_number("relative_error", relative_error, expected, lambda value: 1e-12 <= value <= 1)
     batch = tuple(y.shape[:-1])
-    seeds = seed_sequence(seed, "truth").generate_state(math.prod(batch), np.uint64)
-    cases = [(y[at], None if theta is None else theta[at]) for at in np.ndindex(batch)]
-    compute = partial(_case, problem, relative_error, draws, cases)
-    items = [(case, int(seeds[case] >> np.uint64(1))) for case in range(len(cases))]
+    root = seed_sequence(seed_from(seed, rng), "truth")
+    seeds = root.generate_state(math.prod(batch), np.uint64) >> np.uint64(1)
     failures: dict[int, str] = {}
-    results = [(math.nan, math.nan, 0)] * len(cases)
-    if len(cases) == 1:
-        # What is wrong with a single case is not to be hidden in a batch.
-        results, items = [compute(items[0])], []
-    for done in run_tasks(compute, items, workers=workers, dask=dask):
-        if done.failure is None:
-            results[done.item[0]] = done.value
-        else:
-            failures[done.item[0]] = done.failure
-    value, error, spent = (np.array(part).reshape(batch) for part in zip(*results, strict=True))
-    return ReferenceValue(value, error, spent, failures)
+    results = [(math.nan, math.nan, 0)] * len(seeds)
+    for case, at in enumerate(np.ndindex(batch)):
+        of_case = y[at], None if theta is None else theta[at]
+        try:
+            results[case] = _case(problem, relative_error, draws, *of_case, int(seeds[case]))
+        except Exception as error:
+            if len(results) == 1:
+                raise
+            failures[case] = f"{type(error).__name__}: {error}"
+    value, deviation, spent = (
+        np.array(column).reshape(batch) for column in zip(*results, strict=True)
+    )
+    return ReferenceValue(value, deviation, spent, failures)
 
 
 class _LogEstimate(NamedTuple):
@@ -193,12 +188,11 @@ def _case(
     problem: Problem,
     relative_error: float,
     draws: int,
-    cases: list[tuple[Tensor, Tensor | None]],
-    item: tuple[int, int],
+    y: Tensor,
+    theta: Tensor | None,
+    seed: int,
 ) -> tuple[float, float, int]:
-    """Value, standard error and draws of one case of a batch."""
-    case, seed = item
-    y, theta = cases[case]
+    """Value, standard error and draws of one case."""
     log_E2 = problem.log_evidence(y, theta)
     terms = {} if log_E2 is None else {"E2": _LogEstimate(float(log_E2), 0.0, 0)}
     seeds = seed_sequence(seed, "terms").generate_state(len(TERMS), np.uint64)
@@ -247,9 +241,7 @@ class _Term:
         self.defensive, self.evaluations = DefensiveDensity(problem, y, theta, terms), 0
         self._bijection = biject_to(self.support)
         x, _ = self.defensive.draw(4096, torch.Generator().manual_seed(seed))
-        # Of draws in single precision edges hold what rounding put there.
-        self._single = bool((x == x.float()).all(-1).double().mean() > 0.1)
-        z = self._bijection.inv(x[self.inside(x)])
+        z = self._bijection.inv(x[self._inside(x)])
         z = z[z.isfinite().all(-1)]
         self.dim = z.shape[-1]
         if len(z) < 2 * self.dim + 2:
@@ -273,9 +265,9 @@ class _Term:
         x, log_det = self._points(t)
         log_det = log_det.sum(-1) if log_det.ndim == t.ndim else log_det
         log_det = log_det + self._factor.diagonal().log().sum()
-        inside = self.inside(x) & log_det.isfinite()
+        inside = self._inside(x) & log_det.isfinite()
         log_value, log_s = (torch.full_like(log_det, -torch.inf) for _ in range(2))
-        log_value[inside] = self.log_integrand(x[inside])
+        log_value[inside] = self._log_integrand(x[inside])
         log_s[inside] = self.defensive.log_prob(x[inside])
         self.evaluations += len(x)
         edge = log_value == torch.inf
@@ -290,7 +282,7 @@ class _Term:
         log_det = log_det.where(inside, 0.0)
         return log_value.masked_fill(edge, -torch.inf) + log_det, log_s + log_det
 
-    def log_integrand(self, x: Tensor) -> Tensor:
+    def _log_integrand(self, x: Tensor) -> Tensor:
         log_joint = self.problem.log_joint(x, self.y)
         if self.name == "E2":
             return log_joint
@@ -305,7 +297,7 @@ class _Term:
         Above zero the floats next to x lie far apart in t.
         """
         x, log_det = self._points(t)
-        if self._single or log_det.ndim < t.ndim:
+        if log_det.ndim < t.ndim:
             return torch.full_like(t[:, 0], -torch.inf)
         step = torch.nextafter(x, torch.full_like(x, torch.inf)) - x
         step = step.clamp(min=torch.finfo(x.dtype).tiny)
@@ -318,13 +310,13 @@ class _Term:
         """
         x, _ = self.defensive.draw(n, generator)
         z = self._bijection.inv(x)
-        inside = self.inside(x) & z.isfinite().all(-1)
+        inside = self._inside(x) & z.isfinite().all(-1)
         z = z.where(inside[:, None], self._centre)
         t = torch.linalg.solve_triangular(self._factor, (z - self._centre).T, upper=False).T
         log_value, log_s = self.log_densities(t)
         return t, log_value.where(inside, -torch.inf), log_s
 
-    def inside(self, x: Tensor) -> Tensor:
+    def _inside(self, x: Tensor) -> Tensor:
         inside: Tensor = self.support.check(x)
         inside = inside.all(-1) if inside.ndim == x.ndim else inside
         return inside & x.isfinite().all(-1)
@@ -334,8 +326,6 @@ class _Term:
 def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     """The logarithm of a term; -inf if the integrand is zero wherever the pilots look."""
     *seeds, seed = map(int, np.random.SeedSequence(term.seed).generate_state(3))
-    if term.dim > FEW_DIMENSIONS and (direct := _directly(term, relative_error, draws, seed)):
-        return direct
     sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST_DRAWS, LATER_DRAWS)]
     pilots = [_pilot(term, sizes, *of) for of in zip(FIRST_SHARES, seeds, strict=True)]
     log_unit = max(log_value for _, log_value in pilots)
@@ -401,7 +391,7 @@ class _Integral:
         self.doublings = self.points = self.defensive_draws = 0
         # Logarithms of sums for each shift, and the largest of the weights.
         none = torch.full((SHIFTS,), -torch.inf, dtype=torch.float64)
-        parts = ("lattices", "lone", "last shell", "shell before", "defensive", "beyond")
+        parts = ("lattices", "lone", "last shell", "shell before", "defensive")
         self.log_sums = dict.fromkeys(parts, none)
         self.largest = {"lattices": none[:0], "defensive": none[:0]}
 
@@ -428,7 +418,6 @@ class _Integral:
     def _add_defensive(self, of_each_shift: int) -> None:
         w = self._weights(*self.term.draw(of_each_shift * SHIFTS, self.generator))
         self._add("defensive", w.log_w, w.defensive)
-        self._add("beyond", w.log_w, w.defensive & (w.depth > 0))
         self.defensive_draws += of_each_shift
 
     def _add(self, part: str, log_w: Tensor, chosen: Tensor) -> None:
@@ -454,7 +443,7 @@ class _Integral:
         log_q = log_mixtures.logsumexp(0) - math.log(2)
         depth = self.term.depth(t)
         large = _quotient(log_h, log_q) > self.log_unit + LARGE
-        defensive = (large & (log_s + math.log(DEFENSIVE_SHARE) > log_q)) | (depth > 0)
+        defensive = large & (log_s + math.log(DEFENSIVE_SHARE) > log_q)
         lone = (log_mixtures[0] - log_mixtures[1]).abs() > LARGE
         log_density = log_s
         if component is not None:
@@ -466,19 +455,16 @@ class _Integral:
     def estimate(self) -> _LogEstimate:
         """The logarithm of the term and its error, by the sums so far."""
         log_counts = dict.fromkeys(self.log_sums, (self.doublings - 1) * math.log(2))
-        log_counts |= dict.fromkeys(("defensive", "beyond"), math.log(self.defensive_draws))
+        log_counts["defensive"] = math.log(self.defensive_draws)
         log_means = {part: total - log_counts[part] for part, total in self.log_sums.items()}
         log_unit = float(torch.stack([*log_means.values()]).max())
         if log_unit == -math.inf:
             return _LogEstimate(-math.inf, math.inf, self.term.evaluations)
         means = {part: (log_mean - log_unit).exp() for part, log_mean in log_means.items()}
         of_shifts = means["lattices"] + means["defensive"]
-        value, lone, last, before, beyond = (
-            float(part.mean())
-            for part in (
-                of_shifts,
-                *(means[part] for part in ("lone", "last shell", "shell before", "beyond")),
-            )
+        value = float(of_shifts.mean())
+        lone, last, before = (
+            float(means[part].mean()) for part in ("lone", "last shell", "shell before")
         )
         error = float(of_shifts.std()) / math.sqrt(SHIFTS) / value
         # Capture and recapture: what one pilot alone has found bounds what both have missed.
@@ -486,33 +472,13 @@ class _Integral:
         # Beyond the last shell that floats resolve its mass goes on falling as it did.
         fall = last / max(before, 1e-300)
         fall = 0.9999 if fall > 0.95 else fall
-        error = math.hypot(error, (last * fall / (1 - fall) - beyond) / value)
+        error += last * fall / (1 - fall) / value
         tail = torch.cat([log_w - log_counts[part] for part, log_w in self.largest.items()])
         error += _beyond(tail - log_unit - math.log(SHIFTS * value))
         log_value = log_unit + math.log(value)
         # Log densities of hundreds of nats are right to so much of themselves.
         error += 1e-13 * max(1.0, abs(log_value))
         return _LogEstimate(log_value, error, self.term.evaluations)
-
-
-def _directly(term: _Term, relative_error: float, draws: int, seed: int) -> _LogEstimate | None:
-    """The logarithm of a term by defensive draws, if these are good enough; else None."""
-    generator = torch.Generator().manual_seed(seed)
-    log_w = torch.zeros(0, dtype=torch.float64)
-    while True:
-        x, log_s = term.defensive.draw(min(POINTS_AT_ONCE, draws), generator)
-        inside = term.inside(x)
-        new = torch.full_like(log_s, -torch.inf)
-        new[inside] = term.log_integrand(x[inside]) - log_s[inside]
-        term.evaluations += len(x)
-        log_w = torch.cat([log_w, new])
-        log_sum = float(log_w.logsumexp(0))
-        share = (log_w - log_sum).exp() if log_sum > -math.inf else log_w.exp()
-        if not share.square().sum() * len(share) < 1 / RETAINED:
-            return None
-        error = float(share.std()) * math.sqrt(len(share)) + _beyond(share.log())
-        if error <= relative_error or term.evaluations + POINTS_AT_ONCE > draws:
-            return _LogEstimate(log_sum - math.log(len(log_w)), error, term.evaluations)
 
 
 def _beyond(log_shares: Tensor) -> float:
