@@ -18,7 +18,7 @@ import torch
 import amci_core as amci
 from amci_core.devices import CPU, device_named
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.training.recipes import recipe
+from amci_core.training import recipe
 from amci_core.training.trainer import Trainer
 
 PROBLEMS = ("tail-1d", "tail-5d", "cancer")

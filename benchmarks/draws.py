@@ -29,7 +29,7 @@ from measured import best_of, draws_per_second, megabytes
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models.tail import GaussianTail
-from amci_core.training.recipes import recipe
+from amci_core.training import recipe
 from amci_core.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -53,8 +53,7 @@ def test_proposals_that_are_no_networks_stay_on_the_cpu():
 
 @pytest.mark.slow
 @GPU
-def test_a_gpu_trains(tmp_path):
-    from amci_core.training import train
-
-    out = train("tail-1d", minutes=0.02, out=tmp_path / "out", device="cuda")
-    assert amci.load_proposals("tail-1d", folder=out).q1_plus is not None
+def test_a_gpu_trains():
+    spline = amci.training.recipe("tail-1d", "spline")
+    learnt = amci.learn("tail-1d", steps=20, choices=spline, device="cuda")
+    assert learnt.q1_plus is not None

@@ -14,7 +14,8 @@ import amci_core.models
 from amci_core.estimators import ESTIMATORS, Tabled, tables
 from amci_core.flows import FAMILIES, Proposals
 from amci_core.flows.families import Family
-from amci_core.training.trainer import OBJECTIVES, TermRecipe, Trainer
+from amci_core.training.objectives import OBJECTIVES
+from amci_core.training.trainer import TermRecipe, Trainer
 
 APP = Path(amci.__file__).parents[1] / "app" / "amci_explorer"
 PROBLEM = '''

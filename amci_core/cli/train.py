@@ -8,23 +8,27 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import amci_core as amci
 from amci_core.cli import terminal
 from amci_core.io import plain
+
+if TYPE_CHECKING:
+    from amci_core.flows import Proposals
+    from amci_core.training import Choices, Progress
 
 FAILED = 1
 INTERRUPTED = 130
 # The variant that everything is automatic for, see `amci_core.learn`.
 AUTOMATIC = "learnt"
-# Minutes of an automatic training.
-MINUTES = 5.0
 # An attached training comes after other programs.
 NICE = 10
 SECONDS_BETWEEN_SAVES = 1.0
@@ -112,110 +116,83 @@ def train(
     import torch
 
     from amci_core import training
-    from amci_core.models.loading import is_file_name
     from amci_core.progress import Bars
     from amci_core.training.learn import show
 
     torch.set_num_threads(threads)
-    automatic = is_file_name(problem) or f is not None or variant == AUTOMATIC
-    recipes = {"variant": variant, "recipe": recipe, "source": source}
-    for option, value in recipes.items():
-        if automatic and value not in (None, AUTOMATIC):
-            raise ValueError(
-                f"{option}: applies to shipped problems, got {value} for {f or problem}. Leave it "
-                "out"
-            )
-    for option, chosen in {"family": family, "bins": bins, "width": width}.items():
-        if not automatic and chosen is not None:
-            raise ValueError(f"{option}: a recipe has its own. Add --variant {AUTOMATIC}")
-    if automatic and device not in {"auto", "cpu"}:
-        raise ValueError(f"device: expected auto or cpu for automatic training, got {device!r}")
-    if progress is Shown.json and not automatic:
-        raise ValueError(f"progress: json needs automatic training. Add --variant {AUTOMATIC}")
+    chosen = terminal.load_one(problem)
+    chosen = chosen if f is None else amci.with_target(chosen, f)
+    choices = _choices(problem, variant, recipe, automatic=f is not None)
+    made: dict[str, Any] = {"family": family, "bins": bins, "width": width}
+    made["settings"] = None if source is None else {"source": source}
+    made = {name: value for name, value in made.items() if value is not None}
+    choices = replace(choices, **made)
+    options: dict[str, Any] = {"minutes": minutes, "seed": seed, "folder": folder}
+    options |= {"resume": resume, "choices": choices, "device": device}
+
+    def stream(say: Callable[[str], None]) -> Iterator[tuple[Progress, Proposals]]:
+        return training.stream_learning(chosen, say=say, **options)
+
     try:
-        if automatic:
-            _learn(
-                problem,
-                f,
-                json_lines=progress is Shown.json,
-                attached=attached,
-                minutes=MINUTES if minutes is None else minutes,
-                seed=seed,
-                folder=folder,
-                resume=resume,
-                choices=training.Choices(family, bins, width),
-            )
-        else:
-            with Bars(shown=True) as bars:
-                training.train(
-                    problem,
-                    variant=variant,
-                    recipe_file=recipe,
-                    source=source,
-                    minutes=minutes,
-                    seed=seed,
-                    out=folder,
-                    device=device,
-                    resume=resume,
-                    on_progress=partial(show, bars),
-                )
+        if progress is Shown.json:
+            _print_lines(stream, folder, choices.minutes if minutes is None else minutes)
+            return
+        with Bars(shown=True) as bars:
+            for report, _ in stream(bars.say):
+                show(bars, report)
     except (KeyboardInterrupt, training.TrainingDiverged) as error:
         stopped = isinstance(error, KeyboardInterrupt)
         said = f"interrupted; the best so far is in {folder}, go on with --resume"
         typer.echo(f"amci: {said if stopped else f'{error}, in {folder}'}", err=True)
         raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
-    if progress is not Shown.json:
-        typer.echo(f"trained: {folder}")
+    typer.echo(f"trained: {folder}")
 
 
-def _learn(
-    problem: str, f: str | None, *, json_lines: bool, attached: bool, **options: Any
+def _choices(problem: str, variant: str | None, recipe: Path | None, automatic: bool) -> Choices:
+    """The choices of a recipe, or automatic ones."""
+    from amci_core.models.loading import is_file_name
+    from amci_core.training import choices
+
+    if recipe is not None:
+        return choices.read_recipe(recipe, variant)
+    own = automatic or is_file_name(problem)
+    if variant == AUTOMATIC or (own and variant is None):
+        return choices.Choices()
+    if own:
+        raise ValueError(f"variant: applies to shipped problems, got {variant}. Leave it out")
+    return choices.recipe(problem, variant or choices.DEFAULT_VARIANT)
+
+
+def _print_lines(
+    stream: Callable[[Callable[[str], None]], Iterator[tuple[Progress, Proposals]]],
+    folder: Path,
+    minutes: float,
 ) -> None:
-    """Trains with everything automatic, and shows how it goes."""
-    import amci_core as amci
-    from amci_core import training
-    from amci_core.progress import Bars
-    from amci_core.training import clock
-    from amci_core.training.learn import show
-
-    if attached:
-        clock.now = time.process_time
-    chosen = terminal.load_one(problem)
-    chosen = chosen if f is None else amci.with_target(chosen, f)
-    if json_lines:
-        _print_progress(chosen, **options)
-        return
-    with Bars(shown=True) as bars:
-        for progress, _ in training.stream_learning(chosen, say=bars.say, **options):
-            show(bars, progress)
-
-
-def _print_progress(chosen: Any, **options: Any) -> None:
     """Trains, prints progress as JSON, a line each, and saves the best so far every second."""
     from amci_core.flows.storage import save_trained
-    from amci_core.training import clock, stream_learning
+    from amci_core.training import clock
 
-    def show(**line: Any) -> None:
+    def write(**line: Any) -> None:
         print(json.dumps(plain(line)), flush=True)
 
     began, save_at = clock.now(), time.monotonic()
-    for progress, best in stream_learning(chosen, say=lambda m: show(message=m), **options):
+    for progress, best in stream(lambda message: write(message=message)):
         spent = clock.now() - began
-        show(
+        write(
             **{name: getattr(progress, name) for name in ("proposal", "stage", "step", "loss")},
             relative_variance=progress.quality.relative_variance,
             best=progress.best,
             seconds=spent,
-            left=max(60 * options["minutes"] - spent, 0.0),
+            left=max(60 * minutes - spent, 0.0),
         )
         if time.monotonic() > save_at:
-            save_trained(options["folder"], best)
+            save_trained(folder, best)
             save_at = time.monotonic() + SECONDS_BETWEEN_SAVES
-            show(saved=str(options["folder"]))
+            write(saved=str(folder))
 
 
 def _attach() -> None:
-    """Lets other programs go first; ends when stdin ends."""
+    """Lets other programs go first, and ends when stdin ends; time is that of computing."""
     with suppress(AttributeError, OSError):  # there is no such thing on Windows
         os.nice(NICE)
 
@@ -226,3 +203,7 @@ def _attach() -> None:
         os._exit(INTERRUPTED)
 
     threading.Thread(target=end, daemon=True).start()
+
+    from amci_core.training import clock
+
+    clock.now = time.process_time

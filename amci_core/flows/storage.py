@@ -6,9 +6,9 @@ moment new proposals take the place of old ones.
 
 from __future__ import annotations
 
-__all__ = ["FAMILY", "FORMAT", "save", "save_trained", "write_proposals"]
+__all__ = ["FAMILY", "FORMAT", "save", "save_trained"]
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,43 +51,30 @@ def save(folder: str | Path, proposals: Proposals, replace: bool) -> Path:
     return place
 
 
-def save_trained(folder: Path, proposals: Proposals) -> None:
-    """Writes proposals to the folder of their training, whose other files stay."""
-    record, flows = proposals.card["configuration"], proposals.by_name
-    built = record["proposals"]
-    write_proposals(
-        folder,
-        flows,
-        configuration=record
-        | {name: getattr(proposals, name) for name in ("problem", "fingerprint", "variant")},
-        families={name: {key: built[name][key] for key in FAMILY} for name in flows},
-        snapshots=[],
-    )
-
-
-def write_proposals(
-    folder: Path,
-    proposals: Mapping[str, Any],
-    *,
-    configuration: Mapping[str, Any],
-    families: Mapping[str, Mapping[str, Any]],
-    snapshots: list[dict[str, Any]],
+def save_trained(
+    folder: Path, proposals: Proposals, snapshots: Sequence[Mapping[str, Any]] = ()
 ) -> None:
-    """Writes weights, then the configuration with their hashes; removes the weights before.
+    """Writes proposals to the folder of their training, whose other files stay.
+
+    Weights come first, then the configuration with their hashes; the weights before are removed.
 
     Arguments:
         folder: Where to; made if it is missing.
-        proposals: Proposal name to its flow.
-        configuration: What is recorded beside: problem, fingerprint, variant, seed, versions.
-        families: Proposal name to its family's name and arguments.
-        snapshots: The checkpoints' records, their weights written already.
+        proposals: With the record of how they are built in their card.
+        snapshots: The records of the training's history, its weights written already.
     """
-    entries, before = {}, _files(folder)
-    for name, proposal in proposals.items():
+    record, entries, before = proposals.card["configuration"], {}, _files(folder)
+    for name, proposal in proposals.by_name.items():
         file = next(new for form in FILES if (new := form.format(name)) not in before)
-        digest = write_tensors(folder / file, proposal.state_dict())
-        entries[name] = {"file": file, "sha256": digest, **families[name]}
-    content = {**configuration, "format": FORMAT, "proposals": entries, "snapshots": snapshots}
+        flow: Any = proposal
+        digest = write_tensors(folder / file, flow.state_dict())
+        built = {key: record["proposals"][name][key] for key in FAMILY}
+        entries[name] = {"file": file, "sha256": digest, **built}
+    content = {
+        **record,
+        **{name: getattr(proposals, name) for name in ("problem", "fingerprint", "variant")},
+        **{"format": FORMAT, "proposals": entries, "snapshots": list(snapshots)},
+    }
     write_json(folder / "config.json", content)
     kept = {"config.json", *(entry["file"] for entry in (*entries.values(), *snapshots))}
     _remove(folder, ["config.json", *(form.format(q) for form in FILES for q in COMPONENTS)], kept)

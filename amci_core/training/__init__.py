@@ -1,9 +1,10 @@
-r"""Training proposals: targets, objectives, one trainer, recipes, quality, and `learn`."""
+r"""Training proposals: targets, objectives, one trainer, quality, and `learn`."""
 
 from __future__ import annotations
 
 __all__ = [
     "Choices",
+    "Objective",
     "Progress",
     "TermRecipe",
     "Trainer",
@@ -12,13 +13,12 @@ __all__ = [
     "learn",
     "recipe",
     "stream_learning",
-    "train",
     "variants",
     "write_card",
 ]
 
-from amci_core.training.forms import Choices, form_names
+from amci_core.training.choices import Choices, form_names, recipe, variants
 from amci_core.training.learn import learn, stream_learning
+from amci_core.training.objectives import Objective
 from amci_core.training.quality import write_card
-from amci_core.training.recipes import recipe, train, variants
 from amci_core.training.trainer import Progress, TermRecipe, Trainer, TrainingDiverged

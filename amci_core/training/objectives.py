@@ -1,13 +1,20 @@
 r"""The objectives: each class gives the loss of the next step, from fresh draws.
 
 Three are known: the paper's; maximum likelihood on particles, for pre-training; and reweighted
-wake-sleep, which refines. A new one is a class here, or in a file beside, and a line in
-`amci_core.training.trainer.OBJECTIVES`.
+wake-sleep, which refines. A new one is a subclass of `Objective`, which `learn` takes as it is:
+`Choices(objective=MyObjective)`. A line in `OBJECTIVES` gives it a name for recipes.
 """
 
 from __future__ import annotations
 
-__all__ = ["LikelihoodObjective", "Objective", "PaperObjective", "RefineObjective"]
+__all__ = [
+    "OBJECTIVES",
+    "LikelihoodObjective",
+    "Objective",
+    "PaperObjective",
+    "RefineObjective",
+    "objective_class",
+]
 
 import math
 from abc import ABC, abstractmethod
@@ -19,7 +26,7 @@ from torch import Tensor
 from amci_core._arguments import check_name
 from amci_core.flows import Trainable
 from amci_core.flows.density import TransformedDensity
-from amci_core.training.targets import SOURCES, Sample, Target
+from amci_core.training.targets import SOURCES, Particles, Sample, Target
 
 
 class Objective(ABC):
@@ -93,9 +100,9 @@ class PaperObjective(Objective):
         target: Target,
         generator: torch.Generator,
         *,
-        size: int,
-        validation_size: int,
-        batch: int,
+        size: int = 100_000,
+        validation_size: int = 20_000,
+        batch: int = 1_000,
         epochs: int = 30,
         missteps: int = 2,
         source: str = "importance",
@@ -245,15 +252,44 @@ class LikelihoodObjective(Objective):
         self.cases, self.points = cases, points
 
     def loss(self, q: Trainable) -> Tensor:
-        found = self.target.particles
-        rows, n = len(found.y), found.x.shape[1]
-        chosen = torch.randint(rows, (min(self.cases, rows),), generator=self.generator)
-        some = torch.randint(n, (len(chosen), min(self.points, n)), generator=self.generator)
-        x = found.x[chosen].gather(1, some[..., None].expand(-1, -1, found.x.shape[-1]))
-        theta = None if found.theta is None else found.theta[chosen]
-        log_q = q(found.y[chosen], theta).log_prob(x)
-        # Where q is zero there is no log q to move.
-        return -log_q.masked_fill(log_q == -math.inf, 0.0).mean()
+        particles, size = self.target.particles, {"cases": self.cases, "points": self.points}
+        return mean_loss(q, particles, self.generator, **size)
+
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "pretrain": LikelihoodObjective,
+    "paper": PaperObjective,
+    "refine": RefineObjective,
+}
+
+
+def objective_class(objective: str | type[Objective]) -> type[Objective]:
+    """The class of a name in `OBJECTIVES`, or a subclass of `Objective` as it is.
+
+    Raises:
+        ValueError: it is neither.
+
+    Example:
+        >>> objective_class("paper").__name__
+        'PaperObjective'
+    """
+    if isinstance(objective, type) and issubclass(objective, Objective):
+        return objective
+    return OBJECTIVES[check_name("objective", objective, OBJECTIVES, " or an Objective's class")]
+
+
+def mean_loss(
+    q: Trainable, particles: Particles, generator: torch.Generator, *, cases: int, points: int
+) -> Tensor:
+    """- mean log q at so many points of so many cases, drawn from particles."""
+    rows, n, dim = particles.x.shape
+    chosen = torch.randint(rows, (min(cases, rows),), generator=generator)
+    some = torch.randint(n, (len(chosen), min(points, n)), generator=generator)
+    x = particles.x[chosen].gather(1, some[..., None].expand(-1, -1, dim))
+    theta = None if particles.theta is None else particles.theta[chosen]
+    log_q = q(particles.y[chosen], theta).log_prob(x)
+    # Where q is zero there is no log q to move.
+    return -log_q.masked_fill(log_q == -math.inf, 0.0).mean()
 
 
 def _weighted_loss(q: Trainable, sample: Sample) -> Tensor:

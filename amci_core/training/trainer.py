@@ -1,8 +1,4 @@
-r"""The trainer of one proposal, and checkpoints, from which a training goes on where it ended.
-
-Every training is steps of a `Trainer`: `train` runs those of a recipe, `learn` runs one for
-maximum-likelihood pre-training and one for reweighted wake-sleep. Both save the trainers' states
-in a `Checkpoint`.
+r"""The trainer of one proposal: steps of an optimizer on an objective, and the best weights.
 
 SOAP is Adam in the eigenbases of Shampoo's preconditioners. The gradient of refinement grows quiet
 as a proposal comes near its target, so that what is left is curvature, which it takes away: at
@@ -15,22 +11,18 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["OBJECTIVES", "Progress", "TermRecipe", "Trainer", "TrainingDiverged"]
+__all__ = ["Progress", "TermRecipe", "Trainer", "TrainingDiverged"]
 
 import copy
 import math
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from io import BytesIO
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from amci_core import io
 from amci_core._arguments import check_name
 from amci_core.checking import bad_value
 from amci_core.devices import CPU
@@ -39,12 +31,7 @@ from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem
 from amci_core.training import clock
-from amci_core.training.objectives import (
-    LikelihoodObjective,
-    Objective,
-    PaperObjective,
-    RefineObjective,
-)
+from amci_core.training.objectives import Objective, objective_class
 from amci_core.training.quality import HeldOut, Quality
 from amci_core.training.targets import TARGETS, Target
 
@@ -57,8 +44,6 @@ REPORTS = 100
 REPORTING = 0.1
 # The side of a weight beyond which SOAP does not precondition: one of a thousand takes a second.
 LARGEST_SIDE = 512
-# Seconds between two checkpoints.
-CHECKPOINT_SECONDS = 30.0
 
 
 class TrainingDiverged(RuntimeError):
@@ -68,13 +53,6 @@ class TrainingDiverged(RuntimeError):
     """
 
 
-OBJECTIVES: dict[str, type[Objective]] = {
-    "pretrain": LikelihoodObjective,
-    "paper": PaperObjective,
-    "refine": RefineObjective,
-}
-
-
 @dataclass(frozen=True)
 class TermRecipe:
     """One proposal: its family, its objective and its share of the budget.
@@ -82,7 +60,7 @@ class TermRecipe:
     Arguments:
         family: Name in `amci_core.flows.FAMILIES`.
         arguments: Arguments of the family's constructor.
-        objective: Name in `OBJECTIVES`.
+        objective: Name in `amci_core.training.objectives.OBJECTIVES`, or a class.
         settings: Arguments of the objective.
         optimizer: `adam` or `soap`.
         learning_rate: Its largest learning rate.
@@ -93,13 +71,26 @@ class TermRecipe:
 
     family: str
     arguments: Mapping[str, Any]
-    objective: str
+    objective: str | type[Objective]
     settings: Mapping[str, Any] = field(default_factory=dict)
     optimizer: str = "soap"
     learning_rate: float = 1e-2
     annealed: bool = True
     steps_per_minute: int = 1
     share: float = 1.0
+
+    @property
+    def stage(self) -> str:
+        """The objective's name."""
+        return self.objective if isinstance(self.objective, str) else self.objective.__name__
+
+    def steps(self, minutes: float) -> int:
+        """Number of steps that so much time for all proposals gives to this one."""
+        return max(1, round(minutes * self.share * self.steps_per_minute))
+
+    def record(self) -> dict[str, Any]:
+        """Its fields in the types of JSON."""
+        return asdict(self) | {"objective": self.stage}
 
 
 @dataclass(frozen=True)
@@ -214,8 +205,9 @@ class Trainer:
     ) -> None:
         self.name, self.recipe, self.steps = name, recipe, steps
         target = target or TARGETS[name](problem)
+        family = FAMILIES[check_name("family", recipe.family, FAMILIES)]
         self.proposal: Trainable = _made(
-            "family", recipe.family, FAMILIES, target.problem, **recipe.arguments
+            "family", recipe.family, family, target.problem, **recipe.arguments
         )
         for_weights, for_draws = stream_seeds(seed, name)
         self.proposal.initialize(torch.Generator().manual_seed(for_weights))
@@ -223,13 +215,12 @@ class Trainer:
             self.proposal.load_state_dict(start)
         self.proposal.to(device)
         self.generator = torch.Generator(device=device).manual_seed(for_draws)
-        self.objective = _made(
-            "objective", recipe.objective, OBJECTIVES, target, self.generator, **recipe.settings
+        kind = objective_class(recipe.objective)
+        self.objective: Objective = _made(
+            "objective", recipe.stage, kind, target, self.generator, **recipe.settings
         )
-        parameters = self.proposal.parameters()
-        self.optimizer = _made(
-            "optimizer", recipe.optimizer, OPTIMIZERS, parameters, recipe.learning_rate
-        )
+        make = OPTIMIZERS[check_name("optimizer", recipe.optimizer, OPTIMIZERS)]
+        self.optimizer = make(self.proposal.parameters(), recipe.learning_rate)
         self._held_out = HeldOut(target, **(held_out or {}))
         self.step, self.seconds = 0, 0.0
         self._loss_sum, self._loss_steps, self._usual_norm, self._rate = 0.0, 0, 0.0, 1.0
@@ -249,13 +240,14 @@ class Trainer:
     def _keep(self, quality: Quality) -> None:
         self.best_quality, self.best = quality, copy.deepcopy(self.proposal.state_dict())
 
-    def defend(self, trained: Mapping[str, Trainer]) -> None:
-        """Before its first step: copies q2's weights into the defence of a mixture with q2."""
-        if self.step == 0 and isinstance(self.proposal, Mixture):
-            if "q2" not in trained:
-                raise ValueError("terms: a mixture with q2 needs a trained q2. List q2 first")
-            self.proposal.defensive.load_state_dict(trained["q2"].best)
-            self._keep(self._held_out.quality(self.proposal))
+    def defend(self, q2: Trainable | None) -> None:
+        """Before the first step: copies q2's weights into the defence of a mixture with q2."""
+        if not isinstance(self.proposal, Mixture):
+            return
+        if q2 is None:
+            raise ValueError("terms: a mixture with q2 needs a trained q2. List q2 first")
+        self.proposal.defensive.load_state_dict(q2.state_dict())
+        self._keep(self._held_out.quality(self.proposal))
 
     def go_back(self) -> None:
         """Returns to the best weights, with half of the learning rate."""
@@ -364,7 +356,7 @@ class Trainer:
         if math.isfinite(self._until) and self.step < steps:
             steps = max(self.step + 1, round(self.step / max(self.done, 1e-9)))
         best = self.best_quality.relative_variance
-        stage = self.recipe.objective
+        stage = self.recipe.stage
         return Progress(self.name, self.step, steps, loss, quality, best, self.seconds, stage)
 
     def best_proposal(self) -> Trainable:
@@ -397,102 +389,14 @@ class Trainer:
         self.generator.set_state(state["generator"].cpu())
 
 
-def in_turn(
-    trainers: Mapping[str, Trainer],
-    *,
-    stops: Mapping[str, Collection[int]] | None = None,
-    before_step: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Trainer, Progress]]:
-    """Runs one trainer after the other, a mixture with q2 after q2."""
-    done: dict[str, Trainer] = {}
-    for name, trainer in trainers.items():
-        trainer.defend(done)
-        done[name] = trainer
-        for progress in trainer.run(stops=(stops or {}).get(name, ()), before_step=before_step):
-            yield trainer, progress
-
-
-class Checkpoint:
-    """The file `checkpoint.pt` in the folder of a training, for the same training to resume from.
-
-    Arguments:
-        folder: The folder; None where nothing is saved.
-        plan: What defines the training, in plain numbers and texts.
-        resume: Whether to go on from the file.
-
-    Attributes:
-        state: What was saved last; None for a new training.
-
-    Raises:
-        ValueError: the folder holds something, but `resume` is False; or no training to go on
-            with; or one with another plan.
-        StoredFileError: the file is no checkpoint.
-    """
-
-    def __init__(self, folder: Path | None, plan: Mapping[str, Any], *, resume: bool) -> None:
-        self.folder, self._plan = folder, dict(plan)
-        self._due = -math.inf
-        self.state: dict[str, Any] | None = None
-        if folder is None:
-            if resume:
-                raise ValueError(
-                    "resume: expected a folder, got None. Pass the folder of the training"
-                )
-            return
-        self._file = folder / "checkpoint.pt"
-        if resume:
-            if not self._file.is_file():
-                raise ValueError(
-                    f"resume: {folder} has no checkpoint. Leave resume out to start anew"
-                )
-            try:
-                state = torch.load(self._file, weights_only=True)
-                saved = state.pop("plan")
-            except Exception:  # torch raises many, at length
-                raise io.StoredFileError(
-                    f"{self._file}: not a checkpoint of a training. Remove it to start anew"
-                ) from None
-            differ = [name for name, value in self._plan.items() if saved.get(name) != value]
-            if differ:
-                raise ValueError(
-                    f"resume: {folder} holds a training with another {', '.join(differ)}. Repeat "
-                    "its settings, or choose another folder"
-                )
-            self.state = state
-            return
-        if self._file.exists():
-            raise ValueError(
-                f"folder: {folder} already holds a training. Resume it, or choose another folder"
-            )
-        io.vacant(folder)
-
-    @property
-    def due(self) -> bool:
-        """Whether it is time to save."""
-        return self.folder is not None and time.monotonic() >= self._due
-
-    def save(self, state: Mapping[str, Any]) -> None:
-        """Saves a state: tensors, numbers, texts, and dictionaries, lists and tuples of these."""
-        content = BytesIO()  # writing to a full disk torch raises at length
-        torch.save({"plan": self._plan, **state}, content)
-        io.write_bytes(self._file, content.getvalue())
-        self._due = time.monotonic() + CHECKPOINT_SECONDS
-
-    def remove(self) -> None:
-        """The training is complete."""
-        if self.folder is not None:
-            self._file.unlink(missing_ok=True)
-
-
 def usable(proposal: Trainable) -> Trainable:
     """A copy in float64 on the CPU, without gradients."""
     return copy.deepcopy(proposal).to("cpu", torch.float64).eval().requires_grad_(False)
 
 
-def _made(what: str, name: str, known: Mapping[str, Any], *given: Any, **arguments: Any) -> Any:
-    check_name(what, name, known)
+def _made(what: str, name: str, make: Callable[..., Any], *given: Any, **arguments: Any) -> Any:
     try:
-        return known[name](*given, **arguments)
+        return make(*given, **arguments)
     except (TypeError, RuntimeError) as error:
         raise ValueError(f"{what}: {name} does not accept {arguments} ({error})") from None
 

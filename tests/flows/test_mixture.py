@@ -9,7 +9,7 @@ import torch
 import amci_core as amci
 from amci_core.flows import FAMILIES
 from amci_core.flows.mixture import Centres
-from amci_core.training.trainer import TermRecipe, Trainer, in_turn
+from amci_core.training import Choices, TermRecipe, learn
 
 TAIL = amci.problem("tail-1d")
 PEAK = amci.problem("peak")
@@ -153,11 +153,8 @@ def test_training_copies_q2_and_trains_the_flow_alone():
         arguments={**refine.arguments, "defensive": refine.arguments},
     )
     terms = {"q2": refine, "q1_plus": defensive}
-    trainers = {
-        name: Trainer(problem, name, term, steps=2, seed=0) for name, term in terms.items()
-    }
-    list(in_turn(trainers))
-    q2, q1_plus = (trainers[name].best for name in ("q2", "q1_plus"))
+    learnt = learn(problem, steps=2, choices=Choices(terms=terms))
+    q2, q1_plus = learnt.q2.state_dict(), learnt.q1_plus.state_dict()
     assert all(torch.equal(q1_plus[f"defensive.{name}"], value) for name, value in q2.items())
     with pytest.raises(ValueError, match=r"^terms: .*needs a trained q2"):
-        list(in_turn({"q1_plus": Trainer(problem, "q1_plus", defensive, steps=1, seed=0)}))
+        learn(problem, steps=1, choices=Choices(terms={"q1_plus": defensive}))

@@ -18,7 +18,7 @@ from bokeh.models import ColumnDataSource, DataRange1d
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.training import Choices, form_names
-from amci_core.training.forms import terms_of
+from amci_core.training.choices import terms_of
 from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import (
     MINUTES,

@@ -1,0 +1,440 @@
+r"""The training run of one proposal: by its recipe, or automatic from particles to a mixture.
+
+Both give, at every report, the progress and the best proposal so far, and the state from which
+they go on.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AutomaticRun", "Budget", "RecipeRun"]
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amci_core.devices import CPU
+from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows.mixture import Centres, Mixture
+from amci_core.models import Problem
+from amci_core.training import clock
+from amci_core.training.choices import Choices
+from amci_core.training.initialization import WEIGHT, Start, defend, initialize, pretraining
+from amci_core.training.particles import MANY, NotReached, bounded, draw_particles, joined
+from amci_core.training.quality import mixture_weight
+from amci_core.training.targets import TARGETS, Particles
+from amci_core.training.trainer import (
+    REPORTS,
+    Progress,
+    TermRecipe,
+    Trainer,
+    stream_seeds,
+    usable,
+)
+
+Reports = Iterator[tuple[Progress, Trainable]]
+MAX_STEPS = 10**7
+# A report takes about as long as so many steps: with fewer between two of them a short training
+# would go into reports.
+STEPS_OF_REPORT = 90
+# Early steps at which a history may get an entry, as many as this up to that share of all steps;
+# later on reports come as often.
+EARLY_REPORTS, EARLY = 24, 0.01
+# Of the time for initialization: the share of particles and forms, at most so many seconds in many
+# coordinates: training is to begin soon. Where y is read, other cases are drawn three times during
+# pre-training, with this share.
+INITIALIZING, INITIALIZING_MANY, RENEWING = 0.65, 11.0, 0.05
+# The share of pre-training in the time for training; the rest is refinement. In many coordinates a
+# case's few particles are soon learnt by heart.
+PRETRAINING, PRETRAINING_MANY = 0.6, 0.15
+# Learning rates, at first and of refinement after pre-training.
+RATE, RATE_AFTER = 1e-2, 2e-3
+# Refinement goes back to the best weights where these were so much better.
+BACK = 2.0
+# It ends where the best has not become a hundredth better in this share of its reports, or where
+# there is nothing left to gain.
+PATIENCE, BETTER, PERFECT = 0.4, 0.99, 1e-7
+# Cases and draws of a report, and the least where the density is costly.
+HELD_OUT, LEAST_HELD_OUT = (96, 128), (8, 32)
+# The share of the time that reports may take.
+REPORTING = 0.1
+# Cases in a step of refinement, and the steps that the time is to have at least.
+REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 100
+# The share of the time that choosing the defensive density's weight takes.
+WEIGHING = 0.05
+
+
+class RecipeRun:
+    """A training run by a recipe, whose number of steps is known.
+
+    Arguments:
+        problem: The problem.
+        name: Which proposal, such as `q1_plus`.
+        recipe: How it is built and trained.
+        steps: Number of steps.
+        seed: Whole number; the same seed gives the same weights on the same machine.
+        device: The device of training.
+        early: Whether there are many reports in the beginning, for a history.
+        q2: The trained q2, for a mixture with it.
+        state: The result of `state` for a run that goes on.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        recipe: TermRecipe,
+        *,
+        steps: int,
+        seed: int,
+        device: torch.device = CPU,
+        early: bool = False,
+        q2: Trainable | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        self.name, self._recipe = name, recipe
+        reports = min(REPORTS, max(steps // STEPS_OF_REPORT, 2))
+        self.trainer = Trainer(
+            problem, name, recipe, steps=steps, seed=seed, device=device, reports=reports
+        )
+        if state is None:
+            self.trainer.defend(q2)
+        else:
+            self.trainer.load_state(state["trainer"])
+        stops = np.geomspace(1, max(EARLY * steps, 1), EARLY_REPORTS) if early else np.array([])
+        self._stops = set(np.rint(stops).astype(int).tolist())
+
+    def run(self, before_step: Callable[[], None]) -> Reports:
+        """At every report: the progress, and the best proposal so far."""
+        for progress in self.trainer.run(stops=self._stops, before_step=before_step):
+            yield progress, self.trainer.best_proposal()
+
+    @property
+    def steps_done(self) -> int:
+        """Steps so far."""
+        return self.trainer.step
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The recipe, for the card."""
+        return self._recipe.record()
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The trained proposal's family and arguments, for the card."""
+        return {"family": self._recipe.family, "arguments": dict(self._recipe.arguments)}
+
+    def state(self) -> dict[str, Any] | None:
+        """What the rest of the run depends on; None if there is nothing to resume from."""
+        trainer = self.trainer.state()
+        return None if trainer is None else {"trainer": trainer}
+
+
+class Budget:
+    """The time of a training: at most a quarter for initialization, a tenth for the last check.
+
+    Initialization is everything that no step of training is: the check of the problem, first
+    calls, particles, the choice of a form. Training has what initialization leaves.
+
+    Arguments:
+        seconds: Time for everything; inf where steps are counted.
+        spent: Seconds that were spent before.
+    """
+
+    INITIALIZING, CHECKING = 0.25, 0.1
+    # Where imports alone take a quarter of the time.
+    LEAST = 0.05
+
+    def __init__(self, seconds: float, spent: float = 0.0) -> None:
+        self.seconds, self.began, self.initialized = seconds, clock.now() - spent, 0.0
+
+    @contextmanager
+    def initializing(self) -> Iterator[None]:
+        """Counts what happens within as initialization."""
+        started = clock.now()
+        try:
+            yield
+        finally:
+            self.initialized += clock.now() - started
+
+    def to_initialize(self, terms: int) -> float:
+        """Seconds of initialization for the first of so many terms to come."""
+        left = self.INITIALIZING * self.seconds - self.initialized
+        return max(left, self.LEAST * self.seconds) / terms
+
+    def until(self, terms: int) -> float:
+        """When the first of so many terms to come ends, as `clock.now` counts."""
+        end = self.began + (1 - self.CHECKING) * self.seconds
+        return clock.now() + max(end - clock.now(), 0.0) / terms
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return clock.now() - self.began
+
+
+class AutomaticRun:
+    """A training run from initialization, through its stages, to a defensive mixture.
+
+    The stages are pre-training by maximum likelihood on particles and refinement by reweighted
+    wake-sleep, or one with the chosen objective.
+
+    Arguments:
+        problem: The problem.
+        name: Which proposal, such as `q1_plus`.
+        budget: The time of the whole training.
+        terms: How many proposals share what is left of it.
+        steps: Number of steps, or None where time is given.
+        seed: Whole number; the same seed and steps give the same weights on the same machine.
+        choices: The form and the objective.
+        say: Called with messages.
+        state: The result of `state` for a run that goes on.
+    """
+
+    # Attributes that a checkpoint holds.
+    PLAIN = ("stage", "_bests", "_renewed", "_done", "recipe")
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        *,
+        budget: Budget,
+        terms: int,
+        steps: int | None,
+        seed: int,
+        choices: Choices,
+        say: Callable[[str], None],
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        self.problem, self.name, self.seed = problem, name, seed
+        self._budget, self._choices = budget, choices
+        self._say: Callable[[str], None] = lambda message: say(f"{name}: {message}")
+        self._until, self._to_initialize = budget.until(terms), budget.to_initialize(terms)
+        self._timed, self._planned = steps is None, steps or MAX_STEPS
+        self._many = problem.x.dim > MANY
+        self._target = TARGETS[name](problem)
+        self._generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
+        self._weight = WEIGHT
+        self.trainer: Trainer | None = None
+        self._bests, self._renewed = list[float](), 0
+        self._done, self.recipe = dict[str, int](), dict[str, Any]()
+        self._resumed: dict[str, Any] | None = None
+        with budget.initializing():
+            self._start = self._initialized() if state is None else self._loaded(state)
+            self._prior, defence = defend(self._target, self._start.centres)
+            self._defence = usable(defence)
+            self._steps = self._stages()
+            if state is None:
+                self.stage = next(iter(self._steps))
+            # Evaluations of the density a second.
+            per_point = self._target.seconds_per_point if self._timed else 0.0
+            self._pace = 1 / max(per_point, 1e-12) if self._timed else math.inf
+        count = sum(weights.numel() for weights in self._start.weights.values())
+        length = f"about {self._left():.0f} s to go" if self._timed else f"{self._planned:,} steps"
+        family = self._start.family["family"]
+        self._say(f"{self._start.form} ({family}), {count:,} parameters; {length}")
+        if missed := self._target.particles.missed:
+            self._say(f"{missed:.0%} of the cases were not reached")
+
+    def _left(self) -> float:
+        return max(self._until - clock.now(), 0.0)
+
+    def _initialized(self) -> Start:
+        most = INITIALIZING_MANY if self._many else math.inf
+        return initialize(
+            self.problem,
+            self.name,
+            self._target,
+            self._generator,
+            choices=self._choices,
+            steps=self._planned,
+            seconds=min(INITIALIZING * self._to_initialize, most),
+            say=self._say,
+        )
+
+    def _loaded(self, state: dict[str, Any]) -> Start:
+        vars(self).update(state["plain"])
+        self._resumed = state["trainer"]
+        centres = Centres(self._target.problem, **state["start"]["components"])
+        centres.load_state_dict(state["centres"])
+        self._target.particles = Particles(*state["particles"])
+        if state["posterior"] is not None:
+            self._target.posterior = Particles(*state["posterior"])
+        self._generator.set_state(state["generator"])
+        return Start(**state["start"], centres=centres)
+
+    def _stages(self) -> dict[str, int]:
+        """Steps of each stage, by the name of its objective."""
+        if self._choices.objective is not None:
+            return {TermRecipe("", {}, self._choices.objective).stage: self._planned}
+        pretraining = max(1, round(self._pretraining * self._planned))
+        # In several dimensions few draws of the prior lead to particles beyond every bound; a
+        # flow on half-lines has all of its draws there.
+        if self.problem.x.dim > 1 and FAMILIES[self._start.family["family"]].exact_support:
+            pretraining = 0
+        steps = {"pretrain": pretraining, "refine": self._planned - pretraining}
+        return {stage: number for stage, number in steps.items() if number}
+
+    @property
+    def _pretraining(self) -> float:
+        return PRETRAINING_MANY if self._many else PRETRAINING
+
+    def _settings(self, left: float) -> dict[str, Any]:
+        """Arguments of the stage's objective; where the density is costly it has few points."""
+        if self.stage == "pretrain":
+            return {**pretraining(self.problem), **self._choices.settings}
+        if self.stage != "refine":
+            return dict(self._choices.settings)
+        points = self._pace * left / LEAST_STEPS
+        cases = REFINED // 2 if self._many else REFINED
+        cases = int(min(cases, max(points / 16, LEAST_REFINED)))
+        spread = cases // 4 if bounded(self.problem) else 0
+        settings = {"cases": cases - spread, "uniform_cases": spread}
+        return {**settings, "from_proposal": 12, "from_reference": 4, **self._choices.settings}
+
+    def _held_out(self, left: float) -> dict[str, Any]:
+        """Cases and draws of a report; where the density is costly there are few."""
+        (cases, draws), (least_cases, least_draws) = HELD_OUT, LEAST_HELD_OUT
+        # Half of the points are the defensive density's.
+        points = self._pace * REPORTING * left / 4
+        draws = int(min(draws, max(points / (2 * least_cases), least_draws)))
+        cases = 64 if self._many else cases
+        cases = int(min(cases, max(points / (2 * draws), least_cases)))
+        return {"cases": cases, "draws": draws, "weight": WEIGHT}
+
+    def _stage_trainer(
+        self, weights: Mapping[str, Tensor], share: float, weighing: float
+    ) -> Trainer:
+        """The trainer of the stage, which has a share of the time that is left."""
+        left = self._left()
+        after = self.stage == "refine" and "pretrain" in self._steps
+        recipe = TermRecipe(
+            **self._start.family,
+            objective=self._choices.objective or self.stage,
+            settings=self._settings(left),
+            learning_rate=RATE_AFTER if after else RATE,
+        )
+        self.recipe[self.stage] = recipe.record()
+        reports = REPORTS if self._timed else max(2, min(REPORTS, self._planned // 5))
+        trainer = Trainer(
+            self.problem,
+            self.name,
+            recipe,
+            steps=self._steps[self.stage],
+            seed=self.seed,
+            reports=reports // 2,
+            target=self._target,
+            start=weights,
+            held_out=self._held_out(left),
+            until=clock.now() + share * (left - weighing) if self._timed else math.inf,
+        )
+        if self._resumed is not None:
+            trainer.load_state(self._resumed)
+            self._resumed = None
+        return trainer
+
+    def run(self, before_step: Callable[[], None]) -> Reports:
+        """At every report: the progress, and the best proposal so far, mixed."""
+        weighing = WEIGHING * self._left() if self._timed else math.inf
+        stages = list(self._steps)
+        for stage in stages[stages.index(self.stage) :]:
+            last, weights = stage == stages[-1], self._start.weights
+            if self.trainer is not None:
+                weights, self._bests = self.trainer.best, []
+            # Between two stages there is no state to resume from.
+            self.trainer, self.stage = None, stage
+            share = 1.0 if last else self._pretraining
+            self.trainer = trainer = self._stage_trainer(weights, share, weighing)
+            quarters = set[int]()
+            if stage == "pretrain" and not self._timed:
+                quarters = {trainer.steps * i // 4 for i in (1, 2, 3)}
+            for progress in trainer.run(stops=quarters, before_step=before_step):
+                if stage == "pretrain":
+                    self._renew(trainer)
+                elif stage == "refine" and not (
+                    progress.quality.relative_variance < BACK * progress.best
+                ):
+                    trainer.go_back()
+                self._bests.append(progress.best)
+                self._done[stage] = progress.step
+                ended = progress.ended or (stage == "refine" and self._stale(trainer))
+                flow = trainer.best_proposal()
+                if ended and last:
+                    self._choose(flow, weighing)
+                yield progress, self._mixed(flow)
+                if ended:
+                    break
+
+    def _renew(self, trainer: Trainer) -> None:
+        """Draws other cases after each quarter: the network must not learn these by heart."""
+        reached = trainer.done + 1 / trainer.steps > (self._renewed + 1) / 4
+        if self.problem.y is None or self._renewed == 3 or not reached:
+            return
+        self._renewed += 1
+        # Otherwise the particles that there are have to do.
+        with self._budget.initializing(), suppress(NotReached):
+            seconds, old = RENEWING * self._to_initialize, self._target.particles
+            new = draw_particles(
+                self._target, self._generator, steps=self._planned, seconds=seconds
+            )
+            self._target.particles = joined([new, old], most=len(old.y))
+
+    def _stale(self, trainer: Trainer) -> bool:
+        """Whether nothing has improved for long, or nothing is left to gain."""
+        patience = max(6, round(PATIENCE * trainer.reports))
+        best, before = self._bests[-1], self._bests[:-patience]
+        return best < PERFECT or (bool(before) and best > BETTER * before[-1])
+
+    def _choose(self, flow: Trainable, seconds: float) -> None:
+        """Takes the mixture, its defensive density or the prior: the best on held-out cases."""
+        points = self._pace * seconds
+        self._weight = mixture_weight(flow, self._defence, self._target, points=points)
+        if 0 < self._weight < 1:
+            return
+        self._say(
+            f"{'the defensive density' if self._weight else 'draws of the prior'} did better at "
+            "held-out cases than the trained flow and replaces it. Raise minutes"
+        )
+
+    def _mixed(self, flow: Trainable) -> Trainable:
+        if 0 < self._weight < 1:
+            return Mixture(flow, self._defence, self._weight).eval()
+        return self._defence if self._weight else usable(self._prior)
+
+    @property
+    def steps_done(self) -> int:
+        """Steps of all stages so far."""
+        return sum(self._done.values())
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The trained proposal's family and arguments, for the card."""
+        start = self._start
+        arguments: dict[str, Any] = {"term": self._target.term, "found": start.components}
+        if 0 < self._weight < 1:
+            arguments |= {"own": start.family, "share": self._weight, "form": start.form}
+            return {"family": "defensive", "arguments": arguments}
+        found = start.components if self._weight else None
+        return {"family": "defensive-component", "arguments": {**arguments, "found": found}}
+
+    def state(self) -> dict[str, Any] | None:
+        """What the rest of the run depends on; None if there is nothing to resume from."""
+        trainer = None if self.trainer is None else self.trainer.state()
+        if trainer is None:
+            return None
+        posterior, start = self._target.posterior, self._start
+        fields = ("form", "family", "weights", "components")
+        return {
+            "plain": {name: getattr(self, name) for name in self.PLAIN},
+            "start": {name: getattr(start, name) for name in fields},
+            "centres": start.centres.state_dict(),
+            "particles": tuple(self._target.particles),
+            "posterior": None if posterior is None else tuple(posterior),
+            "generator": self._generator.get_state(),
+            "trainer": trainer,
+        }
