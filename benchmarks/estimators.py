@@ -264,14 +264,12 @@ def precision(cases: int) -> dict[str, float]:
         for case in range(cases):
             found = amci.estimate_to(
                 problem, proposals, y[case], theta[case], relative_error=0.01,
-                max_draws=4_000_000, seed=case,
+                draws=4_000_000, seed=case,
             )  # fmt: skip
-            error = abs(
-                float(found.estimate.value) / float(problem.truth(y[case], theta[case])) - 1
-            )
+            error = abs(float(found.value) / float(problem.truth(y[case], theta[case])) - 1)
             held.append(error < 0.01)
             reached.append(found.reached)
-            draws.append(found.estimate.draws)
+            draws.append(found.draws)
         result[label] = float(np.mean(held))
         print(
             f"estimate_to(1 %), {cases} cases, {label} proposals: true error below 1 % in "

@@ -18,7 +18,12 @@ def estimate(
         str | None, typer.Option(help="Observation, if there is one: a number, or more with ,.")
     ] = None,
     theta: Annotated[str | None, typer.Option(help="Parameters of f, if there are any.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Total number of draws. Default: 128.")] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Total number of draws. Default: 128; at most 1,000,000 with --relative-error."
+        ),
+    ] = None,
     estimator: Annotated[
         str,
         typer.Option(
@@ -39,17 +44,6 @@ def estimate(
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
     points: terminal.PointsOption = None,
-    max_draws: Annotated[
-        int | None, typer.Option(help="The most draws, in each way (1,000,000).")
-    ] = None,
-    escalate: Annotated[
-        bool,
-        typer.Option(
-            "--escalate",
-            help="If the verdict is not reliable, go on with half of the draws from the "
-            "defensive density, then with a value that needs no proposals.",
-        ),
-    ] = False,
     variant: terminal.OptionalVariant = None,
     folder: terminal.FolderOption = None,
     seed: terminal.SeedOption = 0,
@@ -63,20 +57,15 @@ def estimate(
         for name, text in (("y", y), ("theta", theta))
     }
     chosen, proposals = terminal.load(problem, variant, folder)
-    common: dict[str, Any] = {**case, "estimator": estimator, "points": points, "seed": seed}
-    of_one = _given(draws=draws, defensive=defensive, shift=shift)
-    of_precise = _given(max_draws=max_draws, escalate=escalate or None)
+    options: dict[str, Any] = {**case, "estimator": estimator, "points": points, "seed": seed}
+    options |= _given(draws=draws, defensive=defensive)
     found: Any
     if relative_error is None:
-        for name in of_precise:
-            raise ValueError(f"{name}: needs --relative-error, such as 0.01")
-        found = amci.estimate(chosen, proposals, **common, **of_one)
+        found = amci.estimate(chosen, proposals, **options, **_given(shift=shift))
+    elif shift is not None:
+        raise ValueError("shift: leave it out with --relative-error")
     else:
-        for name in of_one:
-            raise ValueError(f"{name}: leave it out with --relative-error")
-        found = amci.estimate_to(
-            chosen, proposals, **common, relative_error=relative_error, **of_precise
-        )
+        found = amci.estimate_to(chosen, proposals, **options, relative_error=relative_error)
     truth = chosen.truth(case["y"], case["theta"]) if chosen.knows_truth else None
     result = {
         **origin(chosen, proposals),

@@ -2,18 +2,18 @@ r"""What an estimate of mu(y, theta) says of itself; all but its value when it i
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "Precise", "Term"]
+__all__ = ["Estimate", "EstimateBase", "Precise", "Term"]
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import NO_TRUST, NOTHING_KNOWN, Requirements
+from amci_core.diagnostics.verdict import NOTHING_KNOWN, RELIABLE, Requirements
 from amci_core.estimators.combine import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
@@ -54,8 +54,121 @@ class Term:
         return self.sign * np.exp(self.log_value)
 
 
+class EstimateBase:
+    """An estimate of mu for a batch (*) of cases, with its uncertainty and a verdict.
+
+    `print` shows value, standard error, 95 % interval and verdict; of a batch, how they range.
+
+    Attributes:
+        value: The estimate, (*), in units of f; 0 where it underflows.
+        log_value: log|value| in nats, (*), which no size of mu makes underflow.
+        uncertainty: The error of value - shift, in a unit of about its size.
+        verdict: Whether to believe both: reliable, use more draws or do not trust, with reasons.
+        positive: Whether mu is known to be positive.
+        shift: The constant c that was taken from f and added back, in units of f.
+        bound: M, where draws of q1_complement serve the estimate.
+    """
+
+    value: Array
+    log_value: Array
+    uncertainty: Uncertainty
+    verdict: Verdict
+    positive: bool
+    shift: float = 0.0
+    bound: float | None
+
+    @property
+    def standard_error(self) -> Array:
+        """By the delta method from the draws of all components, (*), in units of f.
+
+        NaN where the draws are too few to tell, one draw outweighs all others, or f is the same
+        at all that estimate E1: nothing then says how wrong the value is. Infinite where the
+        draws of another component show that a proposal misses part of a term it is used for.
+        """
+        return self._in_f(self.uncertainty.standard_error)
+
+    @property
+    def relative_standard_error(self) -> Array:
+        """`standard_error` over |value|, (*), for a mu of any size."""
+        found = self.uncertainty
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(found.standard_error * np.exp(found.log_unit - self.log_value))
+
+    def _in_f(self, values: Array) -> Array:
+        """Values (*, ...) in the unit of `uncertainty` in units of f."""
+        log_unit = self.uncertainty.log_unit
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = np.exp(log_unit)[(..., *[None] * (values.ndim - log_unit.ndim))]
+            return np.where(np.isinf(values), values, values * unit)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """A central interval for mu of that level, as lower and upper ends, each (*).
+
+        Student's t on the standard error; on the log scale where mu is known to be positive and
+        the estimate is, and of the log-odds where q1_complement shows how near mu is to the upper
+        end of f.
+
+        Raises:
+            ValueError: the level does not lie strictly between 0 and 1.
+        """
+        lower, upper = self._interval(level)
+        return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
+
+    def _interval(self, level: float) -> tuple[Array, Array]:
+        """In the unit of `uncertainty`."""
+        high = None
+        if self.bound is not None:
+            with np.errstate(over="ignore"):
+                high = self.bound * np.exp(-self.uncertainty.log_unit)
+        return self.uncertainty.interval(level, positive=self.positive, high=high)
+
+    def relative_half_width(self, level: float = 0.95) -> Array:
+        """Half of the width of the interval over |value|, (*), without a shift; inf if unknown."""
+        lower, upper = self._interval(level)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            widths = (upper - lower) / 2 / abs(self.uncertainty.value)
+        return np.where(np.isfinite(widths), widths, np.inf)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures of a single case in plain values, for JSON."""
+        return {
+            "value": self.value,
+            "log_value": self.log_value,
+            "standard_error": self.standard_error,
+            "relative_standard_error": self.relative_standard_error,
+            "interval_95": self.interval(LEVEL),
+            "verdict": self.verdict.as_dict(),
+        }
+
+    def __str__(self) -> str:
+        if self.value.size != 1:
+            return _of_batch(self)
+        found, log_unit = self.uncertainty, float(self.uncertainty.log_unit.item())
+        value, error = found.value.item(), found.standard_error.item()
+        ends = [end.item() for end in self._interval(LEVEL)]
+        if self.shift:
+            value, error = self.value.item(), self.standard_error.item()
+            ends, log_unit = [end.item() for end in self.interval(LEVEL)], 0.0
+        relative = float(self.relative_standard_error.item())
+        digits = 6
+        if 0 < relative < math.inf:
+            digits = min(max(2 - math.floor(math.log10(relative)), 3), 12)
+        low, high = (_decimal(end, log_unit, digits) for end in ends)
+        known, share = not math.isnan(error), ""
+        if math.isfinite(relative):
+            share = f" ({100 * relative:.3g} %)"
+        return (
+            f"mu = {_decimal(value, log_unit, digits)}, standard error "
+            f"{_decimal(error, log_unit, 2) if known else 'not known'}{share}\n"
+            f"{100 * LEVEL:g} % interval: {f'{low} to {high}' if known else 'not known'}\n"
+            f"{self.verdict.text}"
+        )
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True, repr=False)
-class Estimate:
+class Estimate(EstimateBase):
     """An estimate of mu(y, theta) for a batch (*) of cases.
 
     `print` shows value, standard error, 95 % interval and verdict; of a batch, how they range.
@@ -68,10 +181,6 @@ class Estimate:
         requirements: What a verdict requires near this case.
 
     Attributes:
-        value: The estimate, (*), in units of f.
-        standard_error: Its standard error, (*), in units of f; NaN if the draws cannot tell.
-        interval: A method: `interval(0.95)` gives lower and upper ends, (*) each.
-        verdict: Whether to believe both: reliable, use more draws or do not trust, with reasons.
         terms: The estimates of E1_plus, E1_minus and E2, by name.
         diagnostics: By term ESS, largest normalized weight and Pareto k-hat.
 
@@ -117,13 +226,13 @@ class Estimate:
             for t, name in enumerate(TERMS)
             if t != 1 or self.prepared.draws.signed
         }
-        if self._bound is not None:
+        if self.bound is not None:
             log_value = self._complement.combine().log_terms[..., -1, 0]
             found["E1_complement"] = Term(log_value, np.isfinite(log_value) * 1.0)
         return found
 
     @property
-    def _bound(self) -> float | None:
+    def bound(self) -> float | None:
         """M, where draws of q1_complement serve the estimate."""
         draws = self.prepared.draws
         serve = isinstance(self.prepared, Regressed) and draws.count(COMPLEMENT)
@@ -173,27 +282,10 @@ class Estimate:
     def diagnostics(self) -> dict[str, TermDiagnostics]:
         """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
         found = diagnose(self.prepared, self._pooled)
-        if self._bound is not None:
+        if self.bound is not None:
             other = self._complement
             found["E1_complement"] = diagnose(other, pooled(other.draws))["E1_plus"]
         return found
-
-    @property
-    def standard_error(self) -> Array:
-        """By the delta method from the draws of all components, (*), in units of f.
-
-        NaN where the draws are too few to tell, one draw outweighs all others, or f is the same
-        at all that estimate E1: nothing then says how wrong the value is. Infinite where the
-        draws of another component show that a proposal misses part of a term it is used for.
-        """
-        return self._in_f(self.uncertainty.standard_error)
-
-    @property
-    def relative_standard_error(self) -> Array:
-        """`standard_error` over |value|, (*), for a mu of any size."""
-        found = self.uncertainty
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(found.standard_error * np.exp(found.log_unit - self.log_value))
 
     @property
     def covariance(self) -> Array:
@@ -203,13 +295,6 @@ class Estimate:
         found[..., :, 0] = self._in_f(found[..., :, 0])
         return found
 
-    def _in_f(self, values: Array) -> Array:
-        """Values (*, ...) in the unit of `uncertainty` in units of f."""
-        log_unit = self.uncertainty.log_unit
-        with np.errstate(over="ignore", invalid="ignore"):
-            unit = np.exp(log_unit)[(..., *[None] * (values.ndim - log_unit.ndim))]
-            return np.where(np.isinf(values), values, values * unit)
-
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
@@ -217,35 +302,6 @@ class Estimate:
         return judge(
             self._control, self.errors, self._silent, self.requirements, unbounded=unbounded
         )
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """A central interval for mu of that level, as lower and upper ends, each (*).
-
-        Student's t on the standard error; on the log scale where mu is known to be positive and
-        the estimate is, and of the log-odds where q1_complement shows how near mu is to the upper
-        end of f.
-
-        Raises:
-            ValueError: the level does not lie strictly between 0 and 1.
-        """
-        lower, upper = self._interval(level)
-        return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
-
-    def _interval(self, level: float) -> tuple[Array, Array]:
-        """In the unit of `uncertainty`."""
-        high = None
-        if self._bound is not None:
-            with np.errstate(over="ignore"):
-                high = self._bound * np.exp(-self.uncertainty.log_unit)
-        return self.uncertainty.interval(level, positive=self.positive, high=high)
-
-    def relative_half_width(self, level: float = 0.95) -> Array:
-        """Half of the width of the interval over |value|, (*), without a shift; inf if unknown."""
-        found = self.uncertainty
-        lower, upper = self._interval(level)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            widths = (upper - lower) / 2 / abs(found.value)
-        return np.where(np.isfinite(widths), widths, np.inf)
 
     def as_dict(self) -> dict[str, Any]:
         """The figures of a single estimate in plain values, for JSON."""
@@ -255,50 +311,66 @@ class Estimate:
         }
         for name, found in self.diagnostics.items():
             terms[name] |= {figure: getattr(found, figure) for figure in FIGURES}
-        return {
-            "value": self.value,
-            "log_value": self.log_value,
-            "standard_error": self.standard_error,
-            "relative_standard_error": self.relative_standard_error,
-            "interval_95": self.interval(LEVEL),
-            "shift": self.shift,
+        return super().as_dict() | {"shift": self.shift, "draws": self.draws, "terms": terms}
+
+
+@dataclass(frozen=True, repr=False)
+class Precise(EstimateBase):
+    """Estimates to a requested precision, for a batch (*) of cases.
+
+    Arguments:
+        value: The estimates, (*), in units of f.
+        uncertainty: Their errors.
+        verdict: Whether they can be believed.
+        draws: Draws of each case, those of estimates that were not precise enough included, (*).
+        relative_error: The requested half-width of 95 % intervals over the estimates.
+        positive: Whether mu is known to be positive.
+        bound: The upper bound of f, where draws of q1_complement serve the estimates.
+    """
+
+    value: Array
+    uncertainty: Uncertainty
+    verdict: Verdict
+    draws: NDArray[np.int64]
+    relative_error: float
+    positive: bool
+    bound: float | None
+
+    @property
+    def log_value(self) -> Array:  # type: ignore[override]
+        """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.abs(self.uncertainty.value)) + self.uncertainty.log_unit)
+
+    @property
+    def reached(self) -> NDArray[np.bool_]:
+        """Whether an estimate is as precise as requested and its verdict "reliable", (*)."""
+        narrow = self.relative_half_width(LEVEL) <= self.relative_error
+        return np.asarray((self.verdict.codes == RELIABLE) & narrow)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures of a single case in plain values, for JSON."""
+        return super().as_dict() | {
             "draws": self.draws,
-            "terms": terms,
-            "verdict": self.verdict.as_dict(),
+            "reached": self.reached,
+            "relative_half_width": self.relative_half_width(LEVEL),
         }
 
     def __str__(self) -> str:
-        if self.value.size != 1:
-            return _of_batch(self)
-        found, log_unit = self.uncertainty, float(self.uncertainty.log_unit.item())
-        value, error = found.value.item(), found.standard_error.item()
-        ends = [end.item() for end in self._interval(LEVEL)]
-        if self.shift:
-            value, error = self.value.item(), self.standard_error.item()
-            ends, log_unit = [end.item() for end in self.interval(LEVEL)], 0.0
-        relative = float(self.relative_standard_error.item())
-        digits = 6
-        if 0 < relative < math.inf:
-            digits = min(max(2 - math.floor(math.log10(relative)), 3), 12)
-        low, high = (_decimal(end, log_unit, digits) for end in ends)
-        known, share = not math.isnan(error), ""
-        if math.isfinite(relative):
-            share = f" ({100 * relative:.3g} %)"
+        reached = "yes" if self.reached.all() else "no"
+        if self.reached.size > 1:
+            reached = f"{self.reached.sum():,} of {self.reached.size:,}"
         return (
-            f"mu = {_decimal(value, log_unit, digits)}, standard error "
-            f"{_decimal(error, log_unit, 2) if known else 'not known'}{share}\n"
-            f"{100 * LEVEL:g} % interval: {f'{low} to {high}' if known else 'not known'}\n"
-            f"{self.verdict.text}"
+            f"{super().__str__()}\n"
+            f"as precise as requested: {reached}, after {self.draws.sum():,} draws"
         )
 
     __repr__ = __str__
 
 
-def _of_batch(found: Estimate) -> str:
+def _of_batch(found: EstimateBase) -> str:
     """How the estimates of a batch range, in three lines."""
     n, shape, relative = found.value.size, found.value.shape, found.relative_standard_error
-    if not n:
-        return f"no estimates of mu, shape {shape}"
     known = relative[np.isfinite(relative)]
     errors = "not known"
     if known.size:
@@ -322,137 +394,3 @@ def _decimal(value: float, log_unit: float, digits: int) -> str:
         return f"{value * math.exp(log_unit):.{digits}g}"
     exponent = math.floor(power)
     return f"{math.copysign(10 ** (power - exponent), value):.{digits}g}e{exponent:+d}"
-
-
-@dataclass(frozen=True, repr=False)
-class Precise:
-    """Estimates to a requested precision, for a batch (*) of cases.
-
-    Arguments:
-        value: The estimates, (*), in units of f.
-        standard_error: Of them, (*), in units of f.
-        interval: Lower and upper ends of their 95 % intervals, each (*), in units of f.
-        relative_half_width: Half of the width of these over the estimate, (*).
-        reached: Whether that is as small as wanted and the verdict is "reliable", (*).
-        counts: Draws of q1_plus, q1_minus, q2, the defensive density and q1_complement, (*, 5).
-        verdict: Whether they can be believed, (*).
-        steps: Total draws and the relative half-width after each step; for a batch, draws of all
-            cases and the largest half-width of those that drew.
-        answered_by: What gave each, (*): `draws`, `defensive draws` where half of them came from
-            the defensive density, or `reference value`, which has no draws of proposals.
-        spent: Draws, or evaluations of the integrand, of each way that was tried, by its name,
-            (*); 0 for cases that needed no more than those before.
-        single: The estimate of a single case; None for a batch, or if it was tried in other ways.
-    """
-
-    value: Array
-    standard_error: Array
-    interval: tuple[Array, Array]
-    relative_half_width: Array
-    reached: NDArray[np.bool_]
-    counts: NDArray[np.int64]
-    verdict: Verdict
-    steps: tuple[tuple[int, float], ...]
-    answered_by: NDArray[np.str_]
-    spent: dict[str, NDArray[np.int64]]
-    single: Estimate | None = field(default=None, repr=False)
-
-    @property
-    def draws(self) -> NDArray[np.int64]:
-        """Draws of what answered, (*), 0 for a reference value; `spent` has those of all ways."""
-        return np.asarray(self.counts.sum(axis=-1))
-
-    @property
-    def text(self) -> str:
-        """Whether a single case, or a batch of one, reached the precision, and if not, why.
-
-        Raises:
-            ValueError: there are several cases.
-        """
-        verdict = self.verdict.text
-        if self.reached.all():
-            return "yes"
-        if self.verdict.codes.item() == NO_TRUST:
-            return f"no: {verdict}"
-        width = self.relative_half_width.item()
-        size = f"{width:.2g} of the estimate" if width < 1 else "larger than the estimate"
-        spent = sum(int(cost.sum()) for cost in self.spent.values())
-        return f"no: the half-width is {size} after {spent:,} draws"
-
-    @property
-    def estimate(self) -> Estimate:
-        """The estimate of a single case with its terms and diagnostics; `draws` are all of them.
-
-        Raises:
-            ValueError: there are several cases.
-        """
-        if self.single is None:
-            got = f"batch {self.value.shape}" if self.value.ndim else self.answered_by.item()
-            raise ValueError(
-                f"estimate: expected a single case that draws answered, got {got}. Use value"
-            )
-        return self.single
-
-    def __str__(self) -> str:
-        cost = ", ".join(f"{way} {int(each.sum()):,}" for way, each in self.spent.items())
-        if self.value.size != 1:
-            reached = f"{self.reached.sum():,} of {self.value.size:,} estimates of mu"
-            return f"{reached} are as precise as requested\n{self.verdict}\ncost: {cost}"
-        value, error, low, high = (
-            v.item() for v in (self.value, self.standard_error, *self.interval)
-        )
-        answer = f"mu = {value:.6g}, standard error {error:.2g}\n"
-        answer += f"{100 * LEVEL:g} % interval: {low:.6g} to {high:.6g}\n{self.verdict.text}"
-        if self.single is not None:
-            answer = str(self.single)
-        return f"{answer}\nas precise as requested: {self.text}\ncost: {cost}"
-
-    __repr__ = __str__
-
-    def as_dict(self) -> dict[str, Any]:
-        """The figures of a single case in plain values, for JSON.
-
-        Terms and diagnostics are there if the draws of the first way answered.
-        """
-        with np.errstate(divide="ignore"):
-            log_value = np.log(np.abs(self.value))
-        of_draws = {} if self.single is None else self.single.as_dict()
-        return {
-            "value": self.value,
-            "log_value": log_value,
-            "standard_error": self.standard_error,
-            "interval_95": self.interval,
-            "draws": self.draws,
-            "verdict": self.verdict.as_dict(),
-            **of_draws,
-            "reached": self.reached,
-            "reached_text": self.text,
-            "relative_half_width": self.relative_half_width,
-            "answered_by": self.answered_by,
-            "spent": self.spent,
-        }
-
-    def replaced(self, there: NDArray[np.bool_], others: Precise) -> Precise:
-        """This with the cases of a mask (*) replaced, (cases)."""
-
-        def put(mine: Any, its: Any) -> Any:
-            made = np.array(mine, dtype=np.result_type(mine, its))
-            made[there] = its
-            return made
-
-        ends = zip(self.interval, others.interval, strict=True)
-        each = (f.name for f in fields(Verdict))
-        return Precise(
-            **{name: put(getattr(self, name), getattr(others, name)) for name in PER_CASE},
-            interval=cast(Any, tuple(put(*end) for end in ends)),
-            verdict=Verdict(
-                *(put(getattr(self.verdict, name), getattr(others.verdict, name)) for name in each)
-            ),
-            steps=self.steps + others.steps,
-            spent=self.spent
-            | {way: put(np.zeros_like(self.draws), cost) for way, cost in others.spent.items()},
-            single=None,
-        )
-
-
-PER_CASE = ("value", "standard_error", "relative_half_width", "reached", "counts", "answered_by")

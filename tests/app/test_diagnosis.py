@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from amci_explorer.numbers.answer import WAYS, find_answer
 from amci_explorer.numbers.case import LEAST_DIAGNOSED
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.problems.presets import presets
-from amci_explorer.words.diagnosis import about_verdict
+from amci_explorer.words.diagnosis import about_answer, about_verdict
 from imperfect import Normal, imperfect
 
 import amci_core as amci
@@ -127,6 +128,30 @@ def test_where_draws_contradict_amci_the_page_says_what_answers():
     assert more.draws in step
     assert defensive.draws in step
     assert "All draws together disagree" in said
+
+
+def test_each_way_to_an_answer_is_tried_until_one_is_reliable():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    for draws, way in ((10_000, WAYS[0]), (1500, WAYS[2])):
+        limits = {"relative_error": 0.05, "draws": draws, "seed": 0}
+        answer = find_answer(PROBLEM, paper, 1.0, 3.0, **limits)
+        low, high = answer.interval
+        assert low < PROBLEM.truth(1.0, 3.0) < high
+        assert (answer.way, answer.refused) == (way, "")
+        assert answer.draws < 3 * draws + 1000
+
+
+def test_a_case_that_no_way_answers_says_why():
+    class Nothing(type(PROBLEM)):
+        def f(self, x, theta):
+            return 0 * x.sum(-1)
+
+    limits = {"relative_error": 0.1, "draws": 1000, "seed": 0}
+    problem = Nothing(1)
+    proposals = amci.load_proposals(problem, variant="defensive")
+    answer = find_answer(problem, proposals, 1.0, 3.0, **limits)
+    assert answer.refused.startswith("the reference value fails: ")
+    assert "No answer after" in about_answer(answer, 1.0)
 
 
 def test_a_verdict_leads_to_an_answer(in_a_loop):

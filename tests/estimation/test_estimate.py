@@ -107,7 +107,7 @@ def test_the_unit_of_f_changes_no_relative_result(size):
     # Draws until an error is small go on as long, and are as many.
     plain, other = (amci.estimate_to(p, IMPERFECT, *at) for p in (PROBLEM, scaled))
     np.testing.assert_array_equal(other.draws, plain.draws)
-    np.testing.assert_allclose(other.relative_half_width, plain.relative_half_width, rtol=1e-9)
+    np.testing.assert_allclose(other.relative_half_width(), plain.relative_half_width(), rtol=1e-9)
 
 
 def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
@@ -126,7 +126,7 @@ def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
     mu = problem.truth(y, theta)
     covered = ((lower < mu) & (mu < upper)).mean()
     assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n)
-    one = amci.estimate_to(problem, proposals, y, theta, relative_error=0.01, max_draws=1000)
+    one = amci.estimate_to(problem, proposals, y, theta, relative_error=0.01, draws=1000)
     assert not one.reached
 
 
@@ -374,6 +374,9 @@ def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
         ({"defensive": 1}, r"defensive: expected a number from 0 to below 1, got 1"),
         ({"defensive": -0.1}, r"defensive: expected a number from 0 to below 1, got -0.1"),
         ({"defensive": "half"}, r"defensive: expected a number from 0 to below 1, got 'half'"),
+        ({"shift": "much"}, r"shift: expected a finite number, got 'much'"),
+        ({"estimator": "reuse"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse'"),
+        ({"estimator": "reuse:a:b"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse:a:b'"),
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
         ({"rng": 3}, r"rng: expected a numpy.random.Generator or None, got 3"),
         (

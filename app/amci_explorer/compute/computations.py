@@ -14,7 +14,6 @@ import torch
 
 import amci_core as amci
 from amci_core.amortization import AmortizationMap, map_stream
-from amci_core.estimation import Precise
 from amci_core.estimation.sampling import Sampler
 from amci_core.evaluation import ErrorCurves, ReuseErrors, runs_by_draws
 from amci_core.evaluation.curves import curve_stream
@@ -26,6 +25,7 @@ from amci_core.models import Problem
 from amci_core.parallel import Stream
 from amci_core.reference import ReferenceValue
 from amci_explorer.numbers import evaluated
+from amci_explorer.numbers.answer import CaseAnswer, find_answer
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
@@ -152,12 +152,12 @@ class Computations:
         """What the draws say of every term's proposal, in a single part."""
         return _single(lambda: diagnosis(**self._case(settings)))
 
-    def answer(self, settings: Settings) -> Stream[Precise]:
+    def answer(self, settings: Settings) -> Stream[CaseAnswer]:
         """An estimate to 1 %, in as many ways as it takes, in a single part."""
         case = self._case(settings)
         asked = {name: case[name] for name in ("problem", "proposals", "y", "theta", "seed")}
-        limits: dict[str, Any] = {"relative_error": PRECISION, "max_draws": MOST_DRAWS}
-        return _single(lambda: amci.estimate_to(**asked, **limits, escalate=True))
+        limits: dict[str, Any] = {"relative_error": PRECISION, "draws": MOST_DRAWS}
+        return _single(lambda: find_answer(**asked, **limits))
 
     def amortization(
         self, settings: Settings, across: str, upwards: str

@@ -19,7 +19,7 @@ from html import escape
 import numpy as np
 
 from amci_core.diagnostics.verdict import AGREE, LEVELS
-from amci_core.estimation import Precise
+from amci_explorer.numbers.answer import WAYS, CaseAnswer
 from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
 from amci_explorer.text import effective, in_symbols, number, percent
 
@@ -55,26 +55,18 @@ def about_verdict(found: Diagnosis) -> str:
     )
 
 
-WAYS = {
-    "draws": "more draws",
-    "defensive draws": "half of the draws from the defensive density",
-    "reference value": "a reference value, which needs no proposals",
-}
-
-
-def about_answer(found: Precise, seconds: float) -> str:
+def about_answer(found: CaseAnswer, seconds: float) -> str:
     """What more draws, another share of the defensive density or the reference gave."""
-    spent = sum(map(int, found.spent.values()))
-    cost = f"{spent:,} draws and evaluations of p(x, y) in {seconds:.1f} s"
-    if found.verdict.codes != 0:
+    cost = f"{found.draws:,} draws and evaluations of p(x, y) in {seconds:.1f} s"
+    if found.refused:
         return (
-            f"<p>No answer after {cost}: neither {', nor '.join(WAYS.values())}. "
-            f"{sentence(found.verdict.reasons[0])}</p>"
+            f"<p>No answer after {cost}: neither {', nor '.join(WAYS)}. "
+            f"{sentence(found.refused)}</p>"
         )
-    low, high = (number(float(end), 4) for end in found.interval)
+    low, high = (number(end, 4) for end in found.interval)
     return (
-        f"<p><b>μ = {number(float(found.value), 4)}</b>, 95 % interval {low} to {high}, by "
-        f"{WAYS[str(found.answered_by)]}; it took {cost}.</p>"
+        f"<p><b>μ = {number(found.value, 4)}</b>, 95 % interval {low} to {high}, by "
+        f"{found.way}; it took {cost}.</p>"
     )
 
 
