@@ -113,11 +113,9 @@ def estimate_to(
             reached = found.verdict.codes == RELIABLE
             reached &= found.relative_half_width(LEVEL) <= relative_error
             ends = reached if following > total else np.ones_like(reached)
-            uncertainty, verdict = (
-                _of_cases(figures, ends) for figures in (found.uncertainty, found.verdict)
-            )
+            uncertainty = _of_cases(found.uncertainty, ends)
             spent = np.full(ends.sum(), before + found.draws)
-            parts.append((cases[ends], found.value[ends], uncertainty, verdict, spent))
+            parts.append((cases[ends], found.value[ends], uncertainty, found.verdict[ends], spent))
             left.append(cases[~ends])
         unfinished, before, total = np.concatenate(left), before + found.draws, following
 
@@ -134,14 +132,14 @@ def estimate_to(
     )
 
 
-def _of_cases(figures: PerCase, cases: NDArray[np.bool_]) -> PerCase:
-    return type(figures)(*(getattr(figures, field.name)[cases] for field in fields(figures)))
+def _of_cases(figures: Uncertainty, cases: NDArray[np.bool_]) -> Uncertainty:
+    return Uncertainty(*(getattr(figures, field.name)[cases] for field in fields(figures)))
 
 
 def _joined(parts: Sequence[PerCase], order: NDArray[np.int64], batch: tuple[int, ...]) -> PerCase:
     """The figures of all cases, (*), from those of parts of them."""
-    whole = (
-        np.concatenate([getattr(part, field.name) for part in parts])[order]
-        for field in fields(parts[0])
-    )
-    return type(parts[0])(*(column.reshape((*batch, *column.shape[1:])) for column in whole))
+    whole = []
+    for field in fields(parts[0]):
+        column = np.concatenate([getattr(part, field.name) for part in parts])[order]
+        whole.append(column.reshape(batch + column.shape[1:]))
+    return type(parts[0])(*whole)

@@ -1,5 +1,8 @@
 r"""What an estimate of mu(y, theta) says of itself; all but its value when it is asked for."""
 
+# mypy: disable-error-code="override"
+# Attributes of the base are fields of one result and properties, made when asked for, of another.
+
 from __future__ import annotations
 
 __all__ = ["Estimate", "EstimateBase", "Precise", "Term"]
@@ -337,7 +340,7 @@ class Precise(EstimateBase):
     bound: float | None
 
     @property
-    def log_value(self) -> Array:  # type: ignore[override]
+    def log_value(self) -> Array:
         """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.abs(self.uncertainty.value)) + self.uncertainty.log_unit)
