@@ -44,6 +44,7 @@ from torch import Tensor
 from torch.distributions import biject_to
 
 from amci_core._arguments import check_count, check_number, seed_from, seed_sequence
+from amci_core.checking import within
 from amci_core.diagnostics.pareto import pareto_tail
 from amci_core.models import Problem, check_problem
 from amci_core.models.base import Array
@@ -317,9 +318,7 @@ class _Term:
         return t, log_value.where(inside, -torch.inf), log_s
 
     def _inside(self, x: Tensor) -> Tensor:
-        inside: Tensor = self.support.check(x)
-        inside = inside.all(-1) if inside.ndim == x.ndim else inside
-        return inside & x.isfinite().all(-1)
+        return within(self.support, x) & x.isfinite().all(-1)
 
 
 @torch.inference_mode()
