@@ -975,7 +975,7 @@ def violations(
     generator = torch.Generator().manual_seed(0)
     cases, shape = math.prod(batch), (*batch, points)
     n, dim = cases * points, problem.x.dim
-    found: list[Violation] = []
+    misfits: list[Violation] = []
 
     def fitting(method: str, value: Any, shape: tuple[int, ...], kinds: Any) -> bool:
         if isinstance(value, Tensor) and value.shape == shape and value.dtype in kinds:
@@ -986,7 +986,7 @@ def violations(
         kind = "float64" if len(kinds) == 1 else "floating point"
         hint = ". Write torch's functions, such as torch.exp" * isinstance(value, np.ndarray)
         text = f"expected a {kind} tensor of shape {shape}, got {came}{hint}"
-        found.append(Violation(method, text))
+        misfits.append(Violation(method, text))
         return False
 
     def called(method: str, shape: tuple[int, ...] | None, kinds: Any, *arguments: Any) -> Any:
@@ -997,7 +997,7 @@ def violations(
             text = raised(error)
             # The package's own errors begin with the method's name.
             text = str(error).removeprefix(f"{method}: ") if f": {method}: " in text else text
-            found.append(Violation(method, text, error))
+            misfits.append(Violation(method, text, error))
             return None
         return value if shape is None or fitting(method, value, shape, kinds) else None
 
@@ -1007,14 +1007,14 @@ def violations(
     )
     x = called("sample_prior", (n, dim), floating, n, generator)
     if x is None:
-        return found
+        return misfits
     y, theta = x[:, :0], None
     if problem.y is not None:
         y = called("sample_likelihood", (n, problem.y.dim), floating, x, generator)
     if problem.theta is not None:
         theta = called("sample_theta", (cases, problem.theta.dim), floating, cases, generator)
-    if found:
-        return found
+    if misfits:
+        return misfits
     x = x.double().reshape(*shape, dim)
     y = y[:cases].double().reshape(*batch, -1)
     theta = None if theta is None else theta.double().reshape(*batch, -1)
@@ -1027,23 +1027,23 @@ def violations(
             f"expected values >= 0, since nonnegative is True, got {float(f.min()):g}. "
             f"{BOTH_SIGNS}"
         )
-        found.append(Violation("f", text))
+        misfits.append(Violation("f", text))
     elif f is not None:
         low, high = problem.f_range
         beyond = f[f.isfinite() & ((f < low) | (f > high))]
         if len(beyond):
             text = f"expected values within f_range, [{low:g}, {high:g}], got {float(beyond[0]):g}"
-            found.append(Violation("f", text))
+            misfits.append(Violation("f", text))
     # The defensive density may be the prior.
-    if any(each.method == "log_prior" for each in found):
-        return found
+    if any(misfit.method == "log_prior" for misfit in misfits):
+        return misfits
     pair = called("sample_defensive", None, None, y, theta, points, generator)
     if pair is not None:
         x, log_q = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair)
         if fitting("sample_defensive", x, (*shape, dim), exact):
             fitting("sample_defensive", log_q, shape, exact)
             called("log_defensive", shape, exact, x, y, theta)
-    return found
+    return misfits
 
 
 def raised(error: Exception) -> str:
@@ -1059,9 +1059,9 @@ def _validate(problem: Problem) -> None:
     """Refuses a problem, once, whose methods do not return what they have to."""
     if problem._valid:
         return
-    found = violations(problem)
-    if found:
-        raise ValueError("; ".join(map(str, found))) from found[0].cause
+    misfits = violations(problem)
+    if misfits:
+        raise ValueError("; ".join(map(str, misfits))) from misfits[0].cause
     if problem.y is not None and problem.y.whole is None:
         problem.y = replace(problem.y, whole=_whole_coordinates(problem))
     problem._valid = True

@@ -6,7 +6,7 @@ __all__ = ["inside", "model", "nonnegative_at_draws", "several"]
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -171,7 +171,6 @@ class _Model(Problem):
         if given["theta"] is not None:
             with _named("theta"):
                 law = self._law("theta", torch.device("cpu"))
-                # Samplers look whether there is one.
                 self.theta = law.variable("theta", "the parameters of f")
                 theta: Any = self.sample_theta(DRAWS, generator)
                 self.theta = _with_typical_range(self.theta, theta)
@@ -335,33 +334,37 @@ class _Law:
         self.parts = [_copied(part, dtype=dtype, device=device) for part in self.parts]
         return self
 
+    def _split(self, value: Tensor) -> Iterator[tuple[Distribution, Tensor]]:
+        """Each part with its coordinates of values (*, D), (*) or (*, size)."""
+        for part, values in zip(self.parts, value.split(self.sizes, -1), strict=True):
+            yield part, values if part.event_shape else values[..., 0]
+
+    def _joined(self, values: Iterable[Tensor]) -> Tensor:
+        """Values of the parts, (*) or (*, size), side by side: (*, D)."""
+        pairs = zip(self.parts, values, strict=True)
+        return torch.cat([x if part.event_shape else x[..., None] for part, x in pairs], -1)
+
     def log_prob(self, value: Tensor) -> Tensor:
         """The log density at values (*, D) in nats, (*)."""
         log_p = torch.zeros_like(value[..., 0])
-        for part, own in zip(self.parts, value.split(self.sizes, -1), strict=True):
-            own = own if part.event_shape else own[..., 0]
-            log_own = part.log_prob(own)
-            there = inside(part, own) & ~log_own.isnan()
-            log_p = log_p + log_own.where(there, -math.inf)
+        for part, values in self._split(value):
+            log_part = part.log_prob(values)
+            there = inside(part, values) & ~log_part.isnan()
+            log_p = log_p + log_part.where(there, -math.inf)
         return log_p
 
     def sample(self, shape: tuple[int, ...] = ()) -> Tensor:
         """Draws of torch's global generator, (*, D) in float64."""
-        drawn = [part.sample(torch.Size(shape)).double() for part in self.parts]
-        pairs = zip(drawn, self.parts, strict=True)
-        return torch.cat([x if part.event_shape else x[..., None] for x, part in pairs], -1)
+        return self._joined(part.sample(torch.Size(shape)).double() for part in self.parts)
 
     def quantiles(self, u: Tensor) -> Tensor | None:
         """Values (*, D) whose coordinates are quantiles at u (*, D); None if not all are known."""
-        found = []
-        for part, own in zip(self.parts, u.split(self.sizes, -1), strict=True):
-            base = part.base_dist if isinstance(part, Independent) else part
-            try:
-                x = base.icdf(own if part.event_shape else own[..., 0])
-            except NotImplementedError:
-                return None
-            found.append(x if part.event_shape else x[..., None])
-        return torch.cat(found, -1)
+        bases = [part.base_dist if isinstance(part, Independent) else part for part in self.parts]
+        pairs = zip(bases, self._split(u), strict=True)
+        try:
+            return self._joined(base.icdf(of_part) for base, (_, of_part) in pairs)
+        except NotImplementedError:
+            return None
 
     @property
     def whole(self) -> tuple[bool, ...]:

@@ -95,7 +95,10 @@ class LineProblem(Problem):
         beyond = self._beyond(y, theta)
         if beyond is None:
             return super().sample_defensive(y, theta, n, generator)
-        return beyond.draw(n, generator)
+        shape = (*y.shape[:-1], n, 1)
+        u = torch.rand(shape, dtype=y.dtype, generator=generator, device=y.device)
+        x = beyond.from_uniform(1 - u)
+        return x, beyond.log_prob(x)
 
     def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor | None:
         beyond = self._beyond(y, theta)

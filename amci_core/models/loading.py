@@ -48,7 +48,7 @@ def load_problem(file: str | Path) -> Problem:
 
     Raises:
         ValueError: there is no such file or problem, or several; the file cannot be read or run
-            (the message has the line); or the class lacks methods or needs arguments.
+            (the message has the line); or the class cannot be called without arguments.
 
     Example:
         >>> load_problem("nowhere.py")
@@ -60,35 +60,28 @@ def load_problem(file: str | Path) -> Problem:
         raise ValueError(f"problem: expected FILE.py or FILE.py:NAME, got {file!r}")
     path, name = Path(match["file"]), match["name"]
     module = _run(path)
-    problems = {key: each for key, each in vars(module).items() if _is_problem(each)}
-    own = [key for key, each in problems.items() if _is_class_of(each, module)]
-    if name is None:
-        # Base classes may lack methods or need arguments. A file with a class may call it.
-        ready = [key for key in own if not _lacking(problems[key])] or own
-        ready = ready or list({id(each): key for key, each in problems.items()}.values())
-        ready = [key for key in ready if key in own or isinstance(problems[key], Problem)]
-        if len(ready) != 1:
-            there = f"defines {', '.join(ready)}" if ready else "defines none"
-            hint = f". Name one, such as {path}:{ready[0]}" if ready else ""
-            raise ValueError(
-                f"problem: expected one problem in {path}, made by amci_core.model or a subclass "
-                f"of amci_core.models.Problem; it {there}{hint}"
-            )
-        name = ready[0]
-    elif name not in problems:
-        there = f"it defines {', '.join(own or problems)}" if problems else "it defines none"
+    problems = {key: value for key, value in vars(module).items() if _is_problem(value)}
+    classes = [key for key, value in problems.items() if _is_class_of(value, module)]
+    # Classes that lack methods are bases of others. A file with a class may call it.
+    ready = [key for key in classes if not inspect.isabstract(problems[key])] or classes
+    made = {id(value): key for key, value in problems.items() if isinstance(value, Problem)}
+    ready = ready or list(made.values())
+    if name is None and len(ready) != 1:
+        there = f"defines {', '.join(ready)}" if ready else "defines none"
+        hint = f". Name one, such as {path}:{ready[0]}" if ready else ""
+        raise ValueError(
+            f"problem: expected one problem in {path}, made by amci_core.model or a subclass "
+            f"of amci_core.models.Problem; it {there}{hint}"
+        )
+    name = name or ready[0]
+    if name not in problems:
+        there = f"it defines {', '.join(classes or problems) or 'none'}"
         raise ValueError(f"problem: {path} has no problem called {name!r}; {there}")
-    found = problems[name]
-    if isinstance(found, Problem):
-        return found
-    lacking = _lacking(found)
-    if lacking:
-        raise ValueError(f"problem: {name} in {path} {lacking}")
+    problem = problems[name]
     try:
-        made: Problem = found()
+        return problem if isinstance(problem, Problem) else problem()
     except Exception as error:
         raise ValueError(f"problem: {name}() in {path} {_raised(error, path)}") from error
-    return made
 
 
 def _is_problem(value: Any) -> bool:
@@ -132,17 +125,3 @@ def _raised(error: BaseException, path: Path) -> str:
     lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
     at = f" in line {lines[-1]}" if lines else ""
     return f"raised {type(error).__name__}{at}: {' '.join(str(error).split())}"
-
-
-def _lacking(kind: type[Problem]) -> str:
-    """What keeps a class from being called without arguments; empty if nothing does."""
-    missing = sorted(kind.__abstractmethods__)
-    if missing:
-        return f"does not define {', '.join(missing)}. Define them"
-    parameters = inspect.signature(kind).parameters.values()
-    needed = [
-        each.name
-        for each in parameters
-        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
-    return f"needs arguments ({', '.join(needed)}). Give them defaults" if needed else ""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from hidden import KNOWLEDGE, hidden
-from scipy.stats import multivariate_normal
 
 import amci_core as amci
 from amci_core.models import Problem
@@ -52,15 +51,6 @@ def test_log_terms_against_quadrature(name, at, edges):
         assert float(found["E1_minus"]) == pytest.approx(
             math.log(f_minus.numpy() @ joint), abs=1e-6
         )
-
-
-def test_log_terms_of_a_batch_in_five_dimensions():
-    problem = amci.problem("tail-5d")
-    y, theta = problem.cases(4, seed=0)
-    found = problem.log_terms(y, theta)
-    marginal = multivariate_normal(np.zeros(5), problem.prior_covariance + np.eye(5))
-    np.testing.assert_allclose(found["E2"], marginal.logpdf(y), rtol=1e-12)
-    np.testing.assert_allclose(found["E1_plus"] - found["E2"], problem.log_truth(y, theta))
 
 
 @pytest.mark.parametrize("name", amci.problems())
@@ -121,13 +111,6 @@ def test_a_row_of_numbers_is_told_from_several_cases():
         problem.check([1.0, 2.0], 3.0)
     with pytest.raises(ValueError, match=r"expected . numbers, got 3$"):
         amci.problem("tail-5d").check([1.0, 2.0, 3.0], [1.0] * 5)
-
-
-def test_by_default_training_draws_come_from_the_model_and_carry_f():
-    problem = amci.problem("tail-1d")
-    x, theta, log_r = Problem.sample_training(problem, 1000, torch.Generator().manual_seed(0))
-    assert torch.equal(log_r.exp(), problem.f(x, theta))
-    assert 0 < log_r.exp().mean() < 1
 
 
 def test_a_problem_prints_what_it_is():

@@ -115,11 +115,6 @@ def test_the_quadrature_has_converged_where_the_control_reaches():
     np.testing.assert_allclose(PROBLEM.mismatch(y), expected[2], rtol=0, atol=2e-5)
 
 
-def test_there_is_no_theta():
-    with pytest.raises(ValueError, match=r"^theta: cancer has no theta"):
-        PROBLEM.truth(CASES[0], 1.0)
-
-
 @pytest.mark.parametrize("c0", [100.0, 500.0, 1500.0])
 def test_the_path_moves_the_second_measurement_to_the_level_asked_for(c0):
     low, high = PROBLEM.mismatch_range((c0, 300.0))

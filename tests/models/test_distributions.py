@@ -9,7 +9,6 @@ from torch.distributions import Binomial, Poisson
 
 import amci_core as amci
 from amci_core.models import Problem, Variable
-from amci_core.training import learn
 from amci_core.training.targets import TARGETS
 
 
@@ -30,15 +29,6 @@ def test_training_asks_for_counts_alone():
     assert set(y.flatten().tolist()) <= set(range(11))
     x, _ = target.reference(y, theta).draw(64, torch.Generator().manual_seed(1))
     assert (target.log_density(x, y, theta) < math.inf).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["share-0.5", "rate-0.5"])
-def test_a_model_is_learnt_from(name):
-    problem = KINDS[name]()
-    proposals = learn(problem, steps=10, progress=False)
-    e = amci.estimate(problem, proposals, y=3.0, theta=0.3, draws=2000, seed=1)
-    assert abs(e.value - problem.exact(3.0, 0.3)) < 4 * e.standard_error
 
 
 def test_values_at_the_ends_of_the_range_are_finite():
@@ -128,13 +118,6 @@ def test_samplers_without_a_generator_repeat_themselves():
     assert one[0].tolist() == other[0].tolist()
     assert one[0].tolist() != problem.cases(5, seed=4)[0].tolist()
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_a_sampler_that_uses_its_generator_draws_what_it_did():
-    tail = amci.problem("tail-1d")
-    generator = torch.Generator().manual_seed(0)
-    plain = torch.randn(5, 1, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(tail.sample_prior(5, generator), plain)
 
 
 def test_draws_of_both_generators_are_independent():

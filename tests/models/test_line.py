@@ -79,43 +79,8 @@ def test_truths_of_f_with_kinks_and_jumps_are_the_closed_forms(name):
         def f(self, x, theta):
             return f(x, theta).squeeze(-1)
 
-    k = np.linspace(-2.9, 2.9, 41)
+    k = np.linspace(-2.9, 2.9, 15)
     np.testing.assert_allclose(Kinked().truth(theta=k[:, None]), expected(k), rtol=0, atol=1e-11)
-
-
-def test_the_bound_of_a_mu_that_no_float_holds_is_that_of_an_indicator():
-    known = amci.problem("tail-1d")
-
-    class Far(LineProblem):
-        name, nonnegative = "far", True
-        x, theta = known.x, Variable("theta", 1, 0.0, 50.0, "the threshold")
-
-        def log_prior(self, x):
-            return known.log_prior(x)
-
-        def log_likelihood(self, x, y):
-            return x.new_zeros(torch.broadcast_shapes(x.shape[:-1], y.shape[:-1]))
-
-        def f(self, x, theta):
-            return known.f(x, theta)
-
-        def support_plus(self, theta):
-            return greater_than(theta)
-
-        def sample_prior(self, n, generator):
-            return known.sample_prior(n, generator)
-
-        def sample_likelihood(self, x, generator):
-            return x[:, :0]
-
-        def sample_theta(self, n, generator):
-            return 50 * torch.rand(n, 1, generator=generator)
-
-    theta = np.array([[3.0], [37.0], [45.0]])
-    log_mu = special.log_ndtr(-theta[:, 0])
-    assert log_mu[2] < -1000
-    found = Far().log_mean_absolute_deviation(theta=theta)
-    np.testing.assert_allclose(found, np.log(2) + log_mu + np.log1p(-np.exp(log_mu)), atol=1e-8)
 
 
 def test_the_reference_is_a_density_on_the_support():
@@ -169,14 +134,12 @@ class Above(Plain):
         return torch.randn(n, 1, generator=generator)
 
 
-def test_without_y_and_theta():
-    own = Plain()
-    assert own.truth() == pytest.approx(1.0, rel=1e-10)
-    # E|x^2 - 1| = 4 phi(1)
-    assert own.mean_absolute_deviation() == pytest.approx(4 * stats.norm.pdf(1), rel=1e-9)
-    assert own.log_terms()["E1_plus"] == pytest.approx(0.0, abs=1e-10)
-    with pytest.raises(ValueError, match=r"^mismatch: plain has neither y nor theta to vary"):
-        own.at_mismatch(1.0)
+def test_a_mu_that_no_float_holds_has_its_bound():
+    theta = np.array([[3.0], [37.0], [45.0]])
+    log_mu = special.log_ndtr(-theta[:, 0])
+    assert log_mu[2] < -1000
+    found = Above().log_mean_absolute_deviation(theta=theta)
+    np.testing.assert_allclose(found, np.log(2) + log_mu + np.log1p(-np.exp(log_mu)), atol=1e-8)
 
 
 def test_without_y_and_a_theta_without_bounds():
@@ -214,7 +177,7 @@ def test_mu_is_zero_where_quadrature_cannot_tell_its_parts_apart():
     assert own.truth_sign(*own.check()) == 0
 
 
-@pytest.mark.parametrize("spread", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("spread", [1.0, 0.01])
 @pytest.mark.parametrize("apart", [5.0, 50.0, 1000.0])
 def test_modes_of_the_prior_that_lie_apart_are_all_integrated(spread, apart):
     class Sigmoid(Odd):
@@ -275,38 +238,7 @@ def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
     assert Declared().truth() == pytest.approx(truth, rel=1e-9)
 
 
-def test_f_may_overflow_far_out():
-    class Call(LineProblem):
-        name, nonnegative = "call", True
-        x, y = Variable("x", 1, -math.inf, math.inf, "a logarithm"), None
-        theta = Variable("theta", 1, 1.0, 10.0, "the strike")
-        log_prior = staticmethod(lambda x: torch.distributions.Normal(0, 1).log_prob(x).sum(-1))
-        f = staticmethod(lambda x, theta: (x.exp() - theta).clamp(min=0).squeeze(-1))
-        sample_prior = staticmethod(lambda n, generator: torch.randn(n, 1, generator=generator))
-
-    strike = np.array([[1.5], [8.0]])
-    d = np.log(strike[:, 0])
-    # Black and Scholes's formula without interest.
-    expected = np.exp(0.5) * stats.norm.cdf(1 - d) - strike[:, 0] * stats.norm.cdf(-d)
-    assert Call().truth(theta=strike) == pytest.approx(expected, rel=1e-10)
-
-
-def test_a_far_and_narrow_posterior_is_found():
-    class Sharp(Plain):
-        y = Variable("y", 1, -np.inf, np.inf, "x with little noise")
-
-        def log_likelihood(self, x, y):
-            return torch.distributions.Normal(0.0, 1e-4).log_prob(y - x).squeeze(-1)
-
-        def sample_likelihood(self, x, generator):
-            return x + 1e-4 * torch.randn(x.shape, generator=generator)
-
-    y = np.array([[0.0], [3.0], [-7.0]])
-    mean, variance = y[:, 0] / (1 + 1e-8), 1e-8 / (1 + 1e-8)
-    assert Sharp().truth(y) == pytest.approx(mean**2 + variance, rel=1e-9)
-
-
-@pytest.mark.parametrize(("apart", "width"), [(0.03, 0.01), (30.0, 0.01), (1000.0, 1e-4)])
+@pytest.mark.parametrize(("apart", "width"), [(30.0, 0.01), (1000.0, 1e-4)])
 def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior(apart, width):
     class Two(Plain):
         x, y = (Variable(name, 1, -1e4, 1e4, "a place") for name in "xy")
@@ -325,7 +257,7 @@ def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior
         def sample_likelihood(self, x, generator):
             return x + width * torch.randn(x.shape, generator=generator) + apart
 
-    y = np.random.default_rng(0).uniform(-8900, 8900, (60, 1))
+    y = np.random.default_rng(0).uniform(-8900, 8900, (20, 1))
     assert Two().truth(y) == pytest.approx(y[:, 0] ** 2 + apart**2 + width**2, rel=1e-8)
 
 
@@ -372,22 +304,7 @@ class Modes(LineProblem):
         return float((share * each).sum())
 
 
-def test_no_mode_of_three_is_lost_beside_higher_ones():
-    # A mode was dropped, and mu was 0.7 % too small.
-    offsets = [-0.3177973338272445, -0.22376738672438115, 0.3265546618641459]
-    own = Modes(
-        15281.5192, 0.00227657856, offsets, [0.787, 0.177, 0.036], uniform=True, square=False
-    )
-    at = 0.175763881333721, -0.14391443823831127
-    assert own.truth(*at) == pytest.approx(own.expected(*at), rel=1e-9)
-    # The evidence was refused.
-    offsets = [-0.061958911, -0.0082825065, 0.0089467459]
-    own = Modes(608.61, 1.066e-4, offsets, [0.302, 0.028, 0.67], uniform=False, square=True)
-    at = -55.220681406995176, -55.28205788014742
-    assert own.truth(*at) == pytest.approx(own.expected(*at), rel=1e-9)
-
-
-@pytest.mark.parametrize("cases", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [15, pytest.param(200, marks=pytest.mark.slow)])
 def test_modes_of_one_width_are_found_at_any_distance_under_any_prior(cases):
     rng = np.random.default_rng(1)
     for _ in range(cases):
@@ -529,37 +446,6 @@ class Unseen(LineProblem):
         return (x - (0.4 if theta is None else theta)).squeeze(-1)
 
 
-class UnseenGain(Unseen):
-    name = "unseen-gain"
-    theta = Variable("theta", 1, 0.0, 3.0, "a price")
-    nonnegative = True
-
-    def f(self, x, theta):
-        return (x - theta).clamp(min=0).squeeze(-1)
-
-    def support_plus(self, theta):
-        return greater_than(theta)
-
-
-def test_nothing_need_be_observed():
-    problem, theta = UnseenGain(), THETA
-    gain = stats.norm.pdf(theta) - theta * stats.norm.sf(theta)
-    assert problem.truth(theta=theta) == pytest.approx(gain[:, 0], rel=1e-9)
-    terms = problem.log_terms(theta=theta)
-    assert terms["E1_plus"] == pytest.approx(np.log(gain[:, 0]), abs=1e-9)
-    np.testing.assert_array_equal(terms["E2"], np.zeros(len(theta)))
-    # E|f - mu| = 2 E(f - mu)_+ = 2 (phi(b) - b sf(b)) with b = theta + mu.
-    b = theta + gain
-    deviation = 2 * (stats.norm.pdf(b) - b * stats.norm.sf(b))
-    assert problem.mean_absolute_deviation(theta=theta) == pytest.approx(deviation[:, 0], rel=1e-8)
-    low, high = problem.mismatch_range(theta=1.0)
-    y, at = problem.at_mismatch((low + high) / 2, theta=1.0)
-    assert y is None
-    assert float(problem.mismatch(theta=at)) == pytest.approx((low + high) / 2, abs=1e-6)
-    assert problem.typical_case()[0] is None
-    assert problem.cases(3, seed=0)[0] is None
-
-
 def test_there_need_be_neither_y_nor_theta():
     problem = Unseen()
     assert float(problem.truth()) == pytest.approx(-0.4, abs=1e-9)
@@ -577,7 +463,8 @@ def test_there_need_be_neither_y_nor_theta():
 
 
 def test_a_path_through_cases_without_f_is_refused_in_words():
-    class Window(UnseenGain):
+    class Window(Unseen):
+        nonnegative = True
         theta = Variable("theta", 2, 0.0, 1.0, "begin and width")
 
         def f(self, x, theta):

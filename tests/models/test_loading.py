@@ -35,11 +35,14 @@ def test_a_file_gives_its_problem_with_and_without_the_class(tmp_path):
         assert type(problem).__name__ == "One"
 
 
-def test_classes_that_cannot_be_called_make_way(tmp_path):
+def test_classes_that_lack_methods_make_way(tmp_path):
     two = ONE + BASE + "\n\nclass Two(One):\n    def __init__(self, dim):\n        pass\n"
-    assert amci.load_problem(write(tmp_path, two)).name == "one"
-    with pytest.raises(ValueError, match=r"^problem: Two in .* needs arguments \(dim\). Give"):
-        amci.load_problem(f"{tmp_path / 'mine.py'}:Two")
+    assert amci.load_problem(write(tmp_path, ONE + BASE)).name == "one"
+    path = write(tmp_path, two)
+    with pytest.raises(ValueError, match=r"defines One, Two. Name one, such as"):
+        amci.load_problem(path)
+    with pytest.raises(ValueError, match=r"^problem: Two\(\) in .* missing 1 .*'dim'$"):
+        amci.load_problem(f"{path}:Two")
 
 
 def test_a_file_may_import_its_neighbour_and_a_class_from_there_can_be_named(tmp_path):
@@ -80,7 +83,7 @@ def test_what_a_file_defines_can_be_pickled(text, tmp_path):
         ("raise SystemExit(3)\n", "", "problem: .* raised SystemExit in line 1: 3"),
         ("import no_such_thing\n", "", "problem: .* raised ModuleNotFoundError in line 1: No mod"),
         ("x = 1\n", "", "problem: expected one problem in .* defines none"),
-        (BASE, "", r"problem: Base in .* does not define f, log_prior, sample_prior"),
+        (BASE, "", r"problem: Base\(\) in .* abstract class Base with .*f, .*log_prior"),
         (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two. Name one, such as .*:One"),
         (ONE, ":Tow", r"problem: .* no problem called 'Tow'; it defines One"),
         (

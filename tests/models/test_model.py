@@ -92,18 +92,6 @@ def test_copies_and_pickles_are_the_same_problem():
         assert np.array_equal(one[0], two[0])
 
 
-@pytest.mark.slow
-def test_proposals_for_a_model_are_saved_and_loaded(tmp_path):
-    problem = exceeds(name="saved")
-    proposals = amci.learn(problem, steps=1, folder=tmp_path / "made", progress=False)
-    again = amci.load_proposals(exceeds(name="saved"), folder=tmp_path / "made")
-    one, other = (
-        amci.estimate(exceeds(name="saved"), q, 1.0, 2.0, draws=100) for q in (proposals, again)
-    )
-    assert one.value == other.value
-    assert abs(one.value - tail(1.0, 2.0)) < 5 * one.standard_error
-
-
 MIXTURE = MixtureSameFamily(
     Categorical(torch.tensor([0.3, 0.7])),
     Normal(torch.tensor([-2.0, 1.0]), torch.tensor([1.0, 0.5])),
@@ -247,17 +235,6 @@ def test_counts_with_a_given_sum_are_those_of_a_binomial():
     assert float(problem.truth([3, 7])) == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_binomial_s_posterior_is_a_beta():
-    problem = amci.model(
-        prior=Beta(0.5, 0.5),
-        likelihood=lambda x: Binomial(10, probs=x),
-        f="x > theta",
-        theta=Uniform(0.0, 1.0),
-    )
-    expected = stats.beta.sf(0.6, 3.5, 7.5)
-    assert float(problem.truth(3, 0.6)) == pytest.approx(expected, rel=1e-8)
-
-
 def test_counts_and_numbers_may_be_observed_together():
     problem = amci.model(
         prior=Gamma(3.0, 1.0),
@@ -324,14 +301,6 @@ def test_vectors_reach_functions_with_their_last_axis():
     expected = np.trace(covariance) + np.square(mean - theta).sum()
     found = amci.reference_value(problem, y, theta)
     assert float(found.value) == pytest.approx(expected, abs=5 * float(found.standard_error))
-
-
-def test_without_observations_and_theta_it_is_a_plain_expectation():
-    problem = amci.model(prior=Normal(0.0, 1.0), f="x1 ** 2", support_plus=None)
-    assert (problem.y, problem.theta) == (None, None)
-    assert float(problem.truth()) == pytest.approx(1.0, abs=1e-9)
-    signed = amci.with_target(problem, "x1 - 0.5")
-    assert not signed.nonnegative
 
 
 @pytest.mark.parametrize(
@@ -485,22 +454,3 @@ def test_scales_of_a_million_and_a_thousandth_are_standardized_side_by_side():
     expected = tail(np.array([1.0, 0.5]), np.array([1.0, 0.2])).prod()
     assert abs(found.value - expected) < 5 * found.standard_error
     assert found.standard_error < 1e-2 * expected
-
-
-@pytest.mark.slow
-def test_scales_of_a_million_and_a_thousandth_are_learnt_as_well_as_alike_ones():
-    cases = two(torch.ones_like(UNLIKE)).cases(12, seed=5)
-    truth = tail(*cases).prod(-1)
-    error = {}
-    for name, scale in (("alike", torch.ones_like(UNLIKE)), ("unlike", UNLIKE)):
-        problem = two(scale)
-        proposals = amci.learn(problem, steps=200, progress=False)
-        of_cases = []
-        for y, theta, mu in zip(*(part * scale.numpy() for part in cases), truth, strict=True):
-            found = [
-                amci.estimate(problem, proposals, y, theta, draws=1000, seed=i) for i in range(8)
-            ]
-            of_cases.append(np.mean([(e.value / mu - 1) ** 2 for e in found]))
-        error[name] = np.median(of_cases)
-    # Two trainings from different numbers differ by a factor of two or so.
-    assert error["unlike"] < 3 * error["alike"]

@@ -36,17 +36,6 @@ def test_draws_and_densities_are_those_of_the_posterior(name, y, theta):
     assert stats.kstest(points, expected.cdf).statistic < 2 / np.sqrt(n)
 
 
-def test_the_truncated_posterior_lives_above_theta():
-    y, theta = np.meshgrid(np.linspace(-8, 8, 9), np.linspace(0, 5, 6))
-    q1 = density("q1_plus", y[..., None], theta[..., None])
-    x, log_q = q1.draw(1000, torch.Generator().manual_seed(0))
-    assert x.shape == (6, 9, 1000, 1)
-    bound = torch.as_tensor(theta)[..., None, None]
-    assert (x > bound).all()
-    assert torch.isfinite(log_q).all()
-    assert (q1.log_prob(bound) == -torch.inf).all()
-
-
 def test_the_posterior_in_five_dimensions_is_exact():
     problem = amci.problem("tail-5d")
     y, theta = problem.cases(3, seed=0)
@@ -65,15 +54,6 @@ def test_the_posterior_in_five_dimensions_is_exact():
     for i in range(3):
         assert ((x[i].T.cov() - covariance).abs() < 4 * error).all()
         assert ((x[i].mean(0) - mean[i]).abs() < 4 * (variance / n).sqrt()).all()
-
-
-def test_the_truncated_posterior_has_no_closed_form_in_five_dimensions():
-    assert set(amci.problem("tail-5d").optimal_proposals()) == {"q2"}
-    with pytest.raises(
-        ValueError,
-        match=r"^variant: expected one of spline, normflows, paper, defensive for tail-5d",
-    ):
-        amci.load_proposals("tail-5d", variant="oracle")
 
 
 @pytest.mark.parametrize("name", ["q1_plus", "q1_minus"])

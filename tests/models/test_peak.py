@@ -43,14 +43,6 @@ def test_the_path_reaches_the_level_asked_for():
     assert float(PROBLEM.mismatch(theta=theta)) == pytest.approx(2.0)
 
 
-def test_there_is_no_y():
-    y, theta = PROBLEM.cases(5, seed=0)
-    assert y is None
-    assert theta.shape == (5, 3)
-    with pytest.raises(ValueError, match=r"^y: peak has no y"):
-        PROBLEM.truth(1.0, POINTS[0])
-
-
 def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normalizer():
     _, theta = PROBLEM.cases(300, seed=1)
     found = amci.estimate(PROBLEM, ORACLE, theta=theta, draws=1)
@@ -60,41 +52,8 @@ def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normalizer():
     assert set(found.diagnostics) == {"E1_plus"}
 
 
-def test_the_standard_error_takes_the_normalizer_for_known():
-    # AMCI with a broad proposal: its error is that of a plain mean.
-    proposals = amci.Proposals("peak", "reference", _Reference(), None, None)
-    theta = (0.3, 0.6, 0.6)
-    runs = [amci.estimate(PROBLEM, proposals, theta=theta, draws=400, seed=k) for k in range(200)]
-    errors = np.array([float(run.value) for run in runs]) - float(PROBLEM.truth(theta=theta))
-    claimed = np.mean([float(run.standard_error) for run in runs])
-    assert errors.std() == pytest.approx(claimed, rel=4 / np.sqrt(400))
-    assert abs(errors.mean()) < 4 * claimed / np.sqrt(200)
-
-
-def test_estimators_that_need_a_q2_say_so():
-    with pytest.raises(ValueError, match=r"^estimator: it needs q2"):
-        amci.estimate(PROBLEM, ORACLE, theta=POINTS[0], estimator="snis-q2")
-
-
 def test_curves_default_to_what_the_proposals_can_serve():
     curves = amci.error_curves(PROBLEM, ORACLE, theta=POINTS[1], draws=[10, 100], runs=20)
     assert list(curves.by_name) == ["amci", "snis-q1", "bound"]
     assert curves["amci"].remse.max() < 1e-25
     assert curves["snis-q1"].remse.min() > 1e-3
-
-
-class _Reference(amci.flows.Proposal):
-    def __call__(self, y, theta):
-        return _ReferenceDensity(y, theta)
-
-
-class _ReferenceDensity(amci.flows.ConditionalDensity):
-    def __init__(self, y, theta):
-        super().__init__(theta.shape[:-1])
-        self.y, self.theta = y, theta
-
-    def draw(self, n, generator=None):
-        return PROBLEM.sample_defensive(self.y, self.theta, n, generator)
-
-    def log_prob(self, x):
-        return PROBLEM.log_defensive(x, self.y, self.theta)
