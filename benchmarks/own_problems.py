@@ -130,7 +130,7 @@ def measure(problem: Published, proposals: Proposals, minutes: float, **spent: f
     crude, sobol, vegas, point = compared(problem, y, theta, mu)
     configuration = proposals.card["configuration"]["proposals"]
     chosen = [entry["arguments"] for entry in configuration.values()]
-    flows = [each["own"]["family"] if "own" in each else "reference" for each in chosen]
+    flows = [each["flow"]["family"] if "flow" in each else "defensive" for each in chosen]
     # vegas's error falls with the number of evaluations from its measured one on.
     needed = DRAWS * np.median(vegas) / np.median(remse) * point
     return Result(

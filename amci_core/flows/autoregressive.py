@@ -192,31 +192,3 @@ def autoregressive_spline(
     """
     bijectors = coordinate_bijectors(problem, coordinates)
     return SplineProposal(problem, bijectors, bins=bins, **network)
-
-
-def half_line_spline(
-    problem: Problem,
-    *,
-    bins: int,
-    vanishing: bool = False,
-    unit: float | Sequence[float] = 1.0,
-    **network: Any,
-) -> SplineProposal:
-    """The default family for q1 on half-lines: splines on x > theta or x < theta.
-
-    Arguments:
-        problem: A problem whose f_plus vanishes unless x lies on one side of a bound, in every
-            coordinate.
-        bins: Number of bins of each spline.
-        vanishing: Whether f_plus falls to zero linearly at the bound, instead of jumping there.
-        unit: About the size of the excess over the bound; one number, or one a coordinate.
-        network: `hidden` and `activation` of the networks, see `Conditioner`.
-
-    Raises:
-        ValueError: f_plus vanishes elsewhere, or there are not as many units as coordinates.
-    """
-    kind = "soft-half-line" if vanishing else "half-line"
-    units = [unit] * problem.x.dim if isinstance(unit, int | float) else unit
-    # An excess has about half of the standard deviation of x.
-    coordinates = [{"kind": kind, "unit": each, "scale": 0.5} for each in units]
-    return autoregressive_spline(problem, coordinates=coordinates, bins=bins, **network)

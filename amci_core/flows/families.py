@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from amci_core.flows.autoregressive import autoregressive_spline, half_line_spline
+from amci_core.flows.autoregressive import autoregressive_spline
 from amci_core.flows.density import Trainable
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.layers import (
@@ -30,14 +30,14 @@ from amci_core.flows.layers import (
     ToSupport,
     Triangular,
 )
-from amci_core.flows.mixture import Mixture, defensive_component, defensive_spline
+from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, defensive_spline
 from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.pieces import ComplementGaussian
 from amci_core.flows.supports import (
     coordinate_bijectors,
     coordinates_of,
+    half_lines,
     on_half_line,
-    units_of_excess,
 )
 from amci_core.models.base import Problem
 
@@ -167,27 +167,33 @@ def layered_spline(
     return _to_support(problem, stack, coordinates, **network)
 
 
-def defensive_mixture(
+def defensive(
     problem: Problem,
     *,
-    own: Mapping[str, Any],
     term: str,
-    found: Mapping[str, Any] | None = None,
-    share: float = 0.05,
+    centres: Mapping[str, Any] | None = None,
+    flow: Mapping[str, Any] | None = None,
+    weight: float = 0.05,
     form: str = "",
-) -> Mixture:
-    """A flow of any family, with the defensive component of its term.
+) -> Trainable:
+    """A flow of any family, mixed with the defensive component of its term; or that alone.
+
+    The component is the problem's defensive density, half of it Student-t components if given.
 
     Arguments:
-        problem: The problem whose x it proposes.
-        own: The flow's `family` and its `arguments`.
+        problem: The problem whose x it proposes; for q1_minus the negated one.
         term: `E1_plus` or `E2`.
-        found: What `defensive_component` takes.
-        share: The weight of the defensive component.
+        centres: The arguments of `Centres`; None if the problem's own density is enough.
+        flow: The flow's `family` and its `arguments`; None for the component alone.
+        weight: The weight of the defensive component.
         form: A name for the form of the flow, for people.
     """
-    flow = FAMILIES[own["family"]](problem, **own["arguments"])
-    return Mixture(flow, defensive_component(problem, term=term, found=found), share)
+    component: Trainable = DefensiveComponent(problem, term)
+    if centres is not None:
+        component = Mixture(component, Centres(problem, **centres), 0.5)
+    if flow is None:
+        return component
+    return Mixture(FAMILIES[flow["family"]](problem, **flow["arguments"]), component, weight)
 
 
 def normflows(make: Callable[..., Any]) -> Family:
@@ -253,13 +259,10 @@ class Family:
         forms: Takes a problem (for q1_minus the negated one) and the arguments that all forms
             share: `bins`, `hidden`, `activation`, `reads_theta`. Gives those under which it fits
             the problem, by a name for people, or "" for the family's own; none if it does not.
-        exact_support: Whether its flows live exactly where f is positive. Where such a form fits,
-            `learn` tries no other.
     """
 
     build: Callable[..., Trainable]
     forms: Callable[[Problem, dict[str, Any]], Forms] = lambda problem, shared: {}
-    exact_support: bool = False
 
     def __call__(self, problem: Problem, **arguments: Any) -> Trainable:
         return self.build(problem, **arguments)
@@ -295,20 +298,17 @@ def forms(
     }
 
 
-def _half_line(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    if not (shared["reads_theta"] and on_half_line(problem)):
-        return {}
-    arguments = {name: shared[name] for name in ("bins", "hidden", "activation")}
-    units = units_of_excess(problem)
-    if set(units) != {1.0}:
-        arguments["unit"] = units[0] if len(units) == 1 else units
-    return {"half-line": arguments, "half-line from zero": {**arguments, "vanishing": True}}
-
-
 def _autoregressive(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    dim = problem.x.dim
-    arguments = {**shared, "coordinates": coordinates_of(problem, cut=dim > 1)}
-    return {} if dim > MANY else {"spline" if dim == 1 else "by coordinate": arguments}
+    coordinates: dict[str, Any] = {}
+    if shared["reads_theta"] and on_half_line(problem):
+        coordinates = {
+            "half-line": half_lines(problem, "half-line"),
+            "half-line from zero": half_lines(problem, "soft-half-line"),
+        }
+    if problem.x.dim <= MANY:
+        form = "spline" if problem.x.dim == 1 else "by coordinate"
+        coordinates[form] = coordinates_of(problem, cut=problem.x.dim > 1)
+    return {form: {**shared, "coordinates": each} for form, each in coordinates.items()}
 
 
 def _composed(problem: Problem, shared: Mapping[str, Any]) -> Forms:
@@ -328,14 +328,12 @@ def _only(problem: Problem, shared: Mapping[str, Any]) -> Forms:
 
 
 FAMILIES: dict[str, Family] = {
-    "half-line-spline": Family(half_line_spline, _half_line, exact_support=True),
     "autoregressive-spline": Family(autoregressive_spline, _autoregressive),
     "composed-spline": Family(composed_spline, _composed),
     "layered-spline": Family(layered_spline, _layered),
-    "defensive-component": Family(defensive_component),
     "complement-gaussian": Family(ComplementGaussian),
     "defensive-spline": Family(defensive_spline),
-    "defensive": Family(defensive_mixture),
+    "defensive": Family(defensive),
     "gamma-beta": Family(GammaBeta),
     "gaussian": Family(gaussian),
     "masked-autoregressive": Family(masked_autoregressive),

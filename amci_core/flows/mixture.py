@@ -324,20 +324,6 @@ class CentresDensity(ConditionalDensity):
         return (self._mixture.log_prob(z) + log_det).reshape(x.shape[:-1])
 
 
-def defensive_component(
-    problem: Problem, *, term: str, found: Mapping[str, Any] | None = None
-) -> Trainable:
-    """The problem's defensive density of a term, half of it Student-t components where given.
-
-    Arguments:
-        problem: The problem; for q1_minus the negated one.
-        term: `E1_plus` or `E2`.
-        found: The arguments of `Centres`; None if the problem's own density is enough.
-    """
-    own = DefensiveComponent(problem, term)
-    return own if found is None else Mixture(own, Centres(problem, **found), 0.5)
-
-
 def defensive_spline(
     problem: Problem,
     *,

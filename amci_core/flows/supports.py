@@ -442,10 +442,17 @@ def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any
     return coordinates
 
 
-def units_of_excess(problem: Problem) -> list[float]:
-    """The power of ten nearest to the standard deviation of each coordinate of x."""
+def half_lines(problem: Problem, kind: str) -> list[dict[str, Any]]:
+    """Coordinates on one side of the bound of f_plus, in powers of ten near their deviations."""
     x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
-    return [10.0 ** round(math.log10(max(std, 1e-30))) for std in x.std(0).tolist()]
+    units = [10.0 ** round(math.log10(max(std, 1e-30))) for std in x.std(0).tolist()]
+    # An excess has about half of the standard deviation of x.
+    return [{"kind": kind, "unit": unit, "scale": 0.5} for unit in units]
+
+
+def has_exact_support(arguments: Mapping[str, Any]) -> bool:
+    """Whether a flow with these arguments lives exactly where f_plus is positive."""
+    return any(each["kind"] in HALF_LINES for each in arguments.get("coordinates", ()))
 
 
 def _rounded(scale: float) -> float:

@@ -310,7 +310,7 @@ class _Training:
             for name in names:
                 target = TARGETS[name](problem)
                 self._flows[name] = usable(DefensiveComponent(target.problem, target.term))
-                built[name] = {"family": "defensive-component", "arguments": {"term": target.term}}
+                built[name] = {"family": "defensive", "arguments": {"term": target.term}}
             self._configuration = {
                 "seed": seed,
                 "minutes": minutes,

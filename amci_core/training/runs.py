@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from amci_core.devices import CPU
-from amci_core.flows import FAMILIES, Trainable
+from amci_core.flows import Trainable
 from amci_core.flows.mixture import Centres, Mixture
+from amci_core.flows.supports import has_exact_support
 from amci_core.models import Problem
 from amci_core.training import clock
 from amci_core.training.choices import Choices
@@ -275,7 +276,7 @@ class AutomaticRun:
         pretraining = max(1, round(self._pretraining * self._planned))
         # In several dimensions few draws of the prior lead to particles beyond every bound; a
         # flow on half-lines has all of its draws there.
-        if self.problem.x.dim > 1 and FAMILIES[self._start.family["family"]].exact_support:
+        if self.problem.x.dim > 1 and has_exact_support(self._start.family["arguments"]):
             pretraining = 0
         steps = {"pretrain": pretraining, "refine": self._planned - pretraining}
         return {stage: number for stage, number in steps.items() if number}
@@ -415,12 +416,12 @@ class AutomaticRun:
     def entry(self) -> dict[str, Any]:
         """The trained proposal's family and arguments, for the card."""
         start = self._start
-        arguments: dict[str, Any] = {"term": self._target.term, "found": start.components}
+        arguments: dict[str, Any] = {"term": self._target.term}
+        if self._weight:
+            arguments["centres"] = start.components
         if 0 < self._weight < 1:
-            arguments |= {"own": start.family, "share": self._weight, "form": start.form}
-            return {"family": "defensive", "arguments": arguments}
-        found = start.components if self._weight else None
-        return {"family": "defensive-component", "arguments": {**arguments, "found": found}}
+            arguments |= {"flow": start.family, "weight": self._weight, "form": start.form}
+        return {"family": "defensive", "arguments": arguments}
 
     def state(self) -> dict[str, Any] | None:
         """What the rest of the run depends on; None if there is nothing to resume from."""

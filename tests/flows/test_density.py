@@ -59,7 +59,7 @@ def test_every_form_that_fits_a_problem_can_be_drawn_from(name, reads_theta):
 def test_a_set_of_proposals_is_shown_in_a_few_lines():
     assert repr(amci.load_proposals("tail-1d")) == (
         "Proposals for tail-1d, variant spline\n"
-        "  q1_plus: half-line-spline, 14,882 weights\n"
+        "  q1_plus: autoregressive-spline, 14,882 weights\n"
         "  q2: gaussian, 4 weights\n"
         "  q1_complement: autoregressive-spline, 14,947 weights"
     )

@@ -19,11 +19,15 @@ LINES = [{"kind": "line", "centre": 0.5, "scale": 2.0}, {"kind": "line"}]
 MIXED = [{"kind": "positive", "centre": 6.2, "scale": 0.2}, {"kind": "probability"}]
 TUMOUR = [{"kind": "response", "centre": -4.0, "scale": 3.0}, {"kind": "positive"}]
 CUT = [{"kind": "cut", "centre": 0.5, "scale": 0.3}] * 2
-HALF_LINES = [{"kind": "half-line", "scale": 0.5}] * 5
+HALF_LINE, SOFT = ([{"kind": kind, "scale": 0.5}] for kind in ("half-line", "soft-half-line"))
 
 
 def family(name, problem, **arguments):
     return problem, partial(FAMILIES[name], problem, **arguments)
+
+
+def spline(problem, coordinates):
+    return family("autoregressive-spline", problem, coordinates=coordinates, **SPLINES)
 
 
 FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
@@ -32,17 +36,10 @@ FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
         "gaussian", TAIL, reads_theta=False, hidden=(), activation="relu"
     ),
     "gaussian, 5-D": family("gaussian", TAIL_5D, reads_theta=True, **NETWORK),
-    "half-line": family("half-line-spline", TAIL, **SPLINES),
-    "half-line, vanishing": family("half-line-spline", GAIN, vanishing=True, **SPLINES),
-    "half-line, below": family(
-        "half-line-spline", GAIN.with_negated_f(), vanishing=True, **SPLINES
-    ),
-    "half-line, cut": family(
-        "autoregressive-spline",
-        TAIL.complement(),
-        coordinates=[{"kind": "cut-half-line"}],
-        **SPLINES,
-    ),
+    "half-line": spline(TAIL, HALF_LINE),
+    "half-line, vanishing": spline(GAIN, SOFT),
+    "half-line, below": spline(GAIN.with_negated_f(), SOFT),
+    "half-line, cut": spline(TAIL.complement(), [{"kind": "cut-half-line"}]),
     "complement of an orthant": family("complement-gaussian", TAIL_5D.complement(), **NETWORK),
     "radial, as q1": family("radial", TAIL, reads_theta=True, layers=10, shift=True, **NETWORK),
     "radial, as q2": family(
@@ -57,11 +54,9 @@ FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
         activation="relu",
     ),
     "gamma-beta": family("gamma-beta", CANCER, size=500.0, spread=100.0, **NETWORK),
-    "above a threshold": family(
-        "half-line-spline", TAIL_5D, unit=[1.0, 0.5, 1.0, 2.0, 1.0], **SPLINES
-    ),
-    "unit square": family("autoregressive-spline", PEAK, coordinates=UNIT, **SPLINES),
-    "plane": family("autoregressive-spline", PEAK, coordinates=LINES, **SPLINES),
+    "above a threshold": spline(TAIL_5D, [HALF_LINE[0] | {"unit": u} for u in (1, 0.5, 1, 2, 1)]),
+    "unit square": spline(PEAK, UNIT),
+    "plane": spline(PEAK, LINES),
     "plane, affine": family(
         "autoregressive-spline",
         PEAK,
@@ -70,9 +65,9 @@ FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
         hidden=(),
         activation="relu",
     ),
-    "positive, probability": family("autoregressive-spline", PEAK, coordinates=MIXED, **SPLINES),
-    "response, positive": family("autoregressive-spline", CANCER, coordinates=TUMOUR, **SPLINES),
-    "cut at both ends": family("autoregressive-spline", PEAK, coordinates=CUT, **SPLINES),
+    "positive, probability": spline(PEAK, MIXED),
+    "response, positive": spline(CANCER, TUMOUR),
+    "cut at both ends": spline(PEAK, CUT),
     "composed": family("composed-spline", PEAK, coordinates=MIXED, **SPLINES),
     "composed, along the radius": family(
         "composed-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, radial=True, **SPLINES
@@ -81,7 +76,7 @@ FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
         "layered-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, width=12, **SPLINES
     ),
     "of normflows, above a threshold": family(
-        "neural-spline", TAIL_5D, coordinates=HALF_LINES, **COUPLED
+        "neural-spline", TAIL_5D, coordinates=HALF_LINE * 5, **COUPLED
     ),
     "of normflows": family("neural-spline", PEAK, coordinates=MIXED, **COUPLED),
     "of normflows, cut": family("neural-spline", PEAK, coordinates=CUT, **COUPLED),

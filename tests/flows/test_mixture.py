@@ -37,7 +37,7 @@ def randomised(proposal):
 
 
 def defensive(**arguments):
-    return randomised(FAMILIES["defensive"](TAIL, own=FLOW, term="E1_plus", **arguments))
+    return randomised(FAMILIES["defensive"](TAIL, flow=FLOW, term="E1_plus", **arguments))
 
 
 def at(proposal):
@@ -48,10 +48,10 @@ def at(proposal):
     "proposal",
     [
         randomised(Centres(TAIL, **CENTRES)),
-        randomised(FAMILIES["defensive-component"](TAIL, term="E2", found=CENTRES)),
-        randomised(FAMILIES["defensive-component"](TAIL, term="E1_plus")),
-        defensive(found=CENTRES, share=0.2),
-        defensive(share=0.05),
+        randomised(FAMILIES["defensive"](TAIL, term="E2", centres=CENTRES)),
+        randomised(FAMILIES["defensive"](TAIL, term="E1_plus")),
+        defensive(centres=CENTRES, weight=0.2),
+        defensive(weight=0.05),
     ],
     ids=[
         "centres",
@@ -89,8 +89,8 @@ def test_centres_stay_within_a_range():
 
 
 def test_weights_are_bounded_by_those_of_the_defensive_component():
-    own = at(FAMILIES["defensive-component"](TAIL, term="E1_plus").double())
-    ratio = own.log_prob(GRID) - at(defensive(share=0.05)).log_prob(GRID)
+    own = at(FAMILIES["defensive"](TAIL, term="E1_plus").double())
+    ratio = own.log_prob(GRID) - at(defensive(weight=0.05)).log_prob(GRID)
     assert ratio.max() <= -math.log(0.05) + 1e-9
 
 

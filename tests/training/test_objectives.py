@@ -130,7 +130,13 @@ def test_the_papers_loss_leaves_out_draws_where_f_and_q_are_zero():
     y, theta, x, _ = objective.train
     inside = (x > theta).squeeze(-1)
     assert 0 < inside.sum() < 500
-    q1 = FAMILIES["half-line-spline"](target.problem, bins=4, hidden=[8], activation="relu")
+    q1 = FAMILIES["autoregressive-spline"](
+        target.problem,
+        coordinates=[{"kind": "half-line", "scale": 0.5}],
+        bins=4,
+        hidden=[8],
+        activation="relu",
+    )
     # f is one there.
     expected = -q1(y[inside], theta[inside]).log_prob(x[inside][:, None]).sum() / 500
     slopes = torch.autograd.grad(expected, list(q1.parameters()))
