@@ -29,14 +29,11 @@ class DefensiveDensity:
         y: Observations (*, D_y), as `Problem.check` returns them.
         theta: Parameters of f (*, D_theta), or None.
         terms: Names of terms; None for all that have to be estimated: no E1_minus where f >= 0,
-            no E2 where the normalizer is known.
+            no E2 where the evidence is known.
 
     Attributes:
         batch_shape: (*), the batch shape of y and theta.
         terms: The names of the terms, in the order of the parts.
-
-    Raises:
-        ValueError: a name is none of the problem's terms, or there is no name.
 
     Example:
         >>> import torch
@@ -53,16 +50,10 @@ class DefensiveDensity:
     def __init__(
         self, problem: Problem, y: Tensor, theta: Tensor | None, terms: Sequence[str] | None = None
     ) -> None:
-        present = ("E1_plus", "E2") if problem.nonnegative else TERMS
         if terms is None:
-            known = problem.log_evidence(y, theta) is not None
-            terms = [term for term in present if not (term == "E2" and known)]
-        unknown = [term for term in terms if term not in present]
-        if unknown or not terms:
-            raise ValueError(
-                f"terms: expected some of {', '.join(present)} for {problem.name}, "
-                f"got {unknown[0] if unknown else 'none'}"
-            )
+            absent = ["E1_minus"] * problem.nonnegative
+            absent += ["E2"] * (problem.log_evidence(y, theta) is not None)
+            terms = [term for term in TERMS if term not in absent]
         self.terms = tuple(terms)
         self.batch_shape = y.shape[:-1]
         # None stands for the prior.

@@ -103,18 +103,5 @@ def test_any_number_of_first_draws_is_stratified():
     assert (x[0, 1::2] < 3).sum() >= 13
 
 
-@pytest.mark.parametrize(
-    ("name", "terms", "got"),
-    [
-        ("tail-1d", ("E1_minus",), "got E1_minus"),
-        ("tail-1d", ("E1",), "got E1"),
-        ("gain-loss", (), "got none"),
-    ],
-)
-def test_terms_that_the_problem_lacks_are_refused(name, terms, got):
-    with pytest.raises(ValueError, match=rf"^terms: expected some of E1_plus, .* {got}$"):
-        reference(name, terms)
-
-
 def test_every_problem_is_covered():
     assert set(CASES) == set(problems())
