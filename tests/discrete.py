@@ -6,7 +6,7 @@ import numpy as np
 
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import Draws, Moments
-from amci_core.estimators.combine import Prepared
+from amci_core.estimators.base import Prepared
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,7 @@ class AffineLogistic(Trainable):
 ESTIMATOR = '''
 """Each term from each proposal, in proportion to its draws: more of these for q2."""
 from amci_core.estimators import tables
-from amci_core.estimators.base import Estimator
-from amci_core.estimators.combine import Prepared
+from amci_core.estimators.base import Estimator, Prepared
 
 
 class Weighted(Estimator):

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
-from amci_core.estimators.combine import Prepared
+from amci_core.estimators.base import Prepared
 from amci_core.estimators.draws import TERMS, Array, log_sum_exp
 from amci_core.estimators.mis import Pooled, moments
 
@@ -97,60 +97,56 @@ def diagnose(prepared: Prepared, seen: Pooled) -> dict[str, TermDiagnostics]:
     Returns:
         By term its ESS, relative ESS, largest normalized weight and Pareto k-hat, (*).
     """
-    table = np.abs(np.broadcast_to(prepared.last_table, (*prepared.draws.batch, 3, 3)))
-    covariance = moments(seen).covariance
-    diagnostics = {}
-    for t in prepared.draws.terms:
+    draws = prepared.draws
+    table = np.abs(np.broadcast_to(prepared.last_table, (*draws.batch, 3, 3)))
+    covariance, diagnostics = moments(seen).covariance, {}
+    for t in draws.terms:
         used = [j for j in range(3) if (table[..., j, t] > LEAST_COEFFICIENT).any()]
-        if used:
-            shares = {j: table[..., j, t] for j in used}
-            variances = {j: covariance[..., j, t, t] for j in shares}
-            diagnostics[TERMS[t]] = _diagnosed(prepared, seen, shares, t, variances)
+        v = {j: table[..., j, t] for j in used}
+        if v:
+            with np.errstate(invalid="ignore"):
+                variances = [
+                    np.where(v_j > 0, v_j**2 * covariance[..., j, t, t] / draws.count(j), 0.0)
+                    for j, v_j in v.items()
+                ]
+            diagnostics[TERMS[t]] = _of_term(prepared, seen, t, v, np.sum(variances, axis=0))
     return diagnostics
 
 
-def _diagnosed(
-    prepared: Prepared,
-    seen: Pooled,
-    shares: dict[int, Array],
-    t: int,
-    variances: dict[int, Array],
+def _of_term(
+    prepared: Prepared, seen: Pooled, t: int, v: dict[int, Array], variance: Array
 ) -> TermDiagnostics:
     """Diagnostics of term t.
 
     Arguments:
         prepared: The table and its draws.
         seen: These draws, pooled.
-        shares: |v[j, t]| of the proposals in use, (*) each.
         t: The term.
-        variances: Var_{q_j}[t w] / E_t^2 of one draw of each, (*).
+        v: |v[j, t]| of the proposals in use, (*) each.
+        variance: Of the term's estimate over its square, by the draws of all components, (*).
     """
     draws = prepared.draws
-    log_h = {j: draws.log_weight(j) + draws.log_factor(t, draws.stretch(j)) for j in shares}
+    log_h = {j: draws.log_weight(j) + draws.log_factor(t, draws.stretch(j)) for j in v}
     largest = np.max([log_h_j.max(axis=-1) for log_h_j in log_h.values()], axis=0)
     largest = np.where(np.isfinite(largest), largest, 0.0)[..., None]
-    h = [(v / draws.count(j))[..., None] * np.exp(log_h[j] - largest) for j, v in shares.items()]
-    n = sum((v > LEAST_COEFFICIENT) * draws.count(j) for j, v in shares.items())
+    h = [(v[j] / draws.count(j))[..., None] * np.exp(log_h[j] - largest) for j in v]
+    n = sum((v[j] > LEAST_COEFFICIENT) * draws.count(j) for j in v)
     total = np.sum([h_j.sum(axis=-1) for h_j in h], axis=0)
     scale = np.where(total > 0, total, 1.0)
     # The spread within each proposal's draws makes the error, not that between proposals.
     within = sum(h_j.var(axis=-1) * h_j.shape[-1] for h_j in h) / np.square(scale)
     with np.errstate(invalid="ignore"):
-        by_all = sum(
-            np.where(v != 0, np.square(v) * variances[j] / draws.count(j), 0.0)
-            for j, v in shares.items()
-        )
         return TermDiagnostics(
-            proposal=" and ".join(prepared.names[j] for j in shares),
+            proposal=" and ".join(prepared.names[j] for j in v),
             ess=np.where(total > 0, n / (1 + n * within), 0.0),
-            pooled_ess=np.asarray(n / (1 + n * by_all)),
-            uncovered_mass=_uncovered_mass(seen, shares, t),
-            draws=sum(draws.count(j) for j in shares),
-            weights=(h[0] if len(h) == 1 else np.concatenate(h, -1)) / scale[..., None],
+            pooled_ess=np.asarray(n / (1 + n * variance)),
+            uncovered_mass=_uncovered_mass(seen, v, t),
+            draws=sum(draws.count(j) for j in v),
+            weights=np.concatenate(h, -1) / scale[..., None],
         )
 
 
-def _uncovered_mass(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
+def _uncovered_mass(seen: Pooled, v: dict[int, Array], t: int) -> Array:
     """Mass where t w_j outweighs the mean of n_j draws, by all draws; in the table's shares."""
     draws = seen.draws
     if len(draws.counts) == 1:
@@ -160,10 +156,9 @@ def _uncovered_mass(seen: Pooled, shares: dict[int, Array], t: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         mass = np.exp(log_mass - log_total[..., None])
         uncovered = np.zeros(draws.batch)
-        for j, share in shares.items():
+        for j, v_j in v.items():
             times = max(OUTWEIGHS * draws.count(j), LEAST_OUTWEIGHS)
             limit = log_total + np.log(times / draws.n)
             outweighs = seen.log_terms[t] - draws.log_q[j] > limit[..., None]
-            uncovered += share * np.vecdot(mass, outweighs)
-        whole = np.sum(list(shares.values()), axis=0)
-        return np.where(log_total > -np.inf, uncovered / whole, np.nan)
+            uncovered += v_j * np.vecdot(mass, outweighs)
+        return np.where(log_total > -np.inf, uncovered / sum(v.values()), np.nan)

@@ -22,7 +22,7 @@ from amci_core.estimators import (
     Estimator,
     resolve,
 )
-from amci_core.estimators.combine import Counts
+from amci_core.estimators.base import Counts
 from amci_core.estimators.draws import (
     COMPLEMENT,
     COMPLEMENT_SHARE,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, RELIABLE, Requirements
-from amci_core.estimators.combine import Combined, Prepared
+from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
 from amci_core.estimators.mis import Pooled, pooled

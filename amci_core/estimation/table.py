@@ -23,7 +23,7 @@ from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import Requirements
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, Tabled, resolve, tables
-from amci_core.estimators.combine import Prepared
+from amci_core.estimators.base import Prepared
 from amci_core.estimators.draws import Array
 from amci_core.estimators.estimators import balanced
 from amci_core.estimators.mis import pooled

@@ -1,16 +1,142 @@
-r"""What an estimator is: how it spends a total of draws, and what it makes of them."""
+r"""What an estimator is: how it spends a total of draws, and what it makes of them.
+
+An `Estimator` turns draws into a `Prepared` table, and that into `Combined` terms, in log space
+until the last step. Estimates along the number of draws come from one pass: the sums of every
+stretch between two numbers of draws are formed with their own largest term, and accumulated by
+log-sum-exp.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Estimator"]
+__all__ = ["Combined", "Counts", "Estimator", "Prepared", "combine", "running_log_means"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from amci_core.estimators.combine import Counts, Prepared
-from amci_core.estimators.draws import PROPOSALS, Draws, split_evenly, whole_sets
+from amci_core.estimators.draws import PROPOSALS, Array, Draws, split_evenly, whole_sets
+from amci_core.estimators.tables import Table, needed
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The terms of an estimate and their ratio, for a batch (*) and B numbers of draws.
+
+    Arguments:
+        sign: Signs of the terms, (*, B, 3); reused samples can make one negative.
+        log_terms: log|E1_plus|, log|E1_minus|, log|E2| in nats, (*, B, 3); -inf where zero.
+    """
+
+    sign: Array
+    log_terms: Array
+
+    @cached_property
+    def log_unit(self) -> Array:
+        """log of the larger of |E1_plus| and |E1_minus| over |E2| in nats, (*, B)."""
+        with np.errstate(invalid="ignore"):
+            largest = (self.log_terms[..., :2] - self.log_terms[..., 2:]).max(axis=-1)
+        return np.where(np.isfinite(largest), largest, 0.0)
+
+    @cached_property
+    def ratio(self) -> Array:
+        """mu = (E1_plus - E1_minus) / E2 in units of exp(log_unit), (*, B); NaN for E2 = 0."""
+        with np.errstate(invalid="ignore"):
+            log_parts = self.log_terms[..., :2] - self.log_terms[..., 2:]
+            parts = np.exp(np.minimum(log_parts - self.log_unit[..., None], 0.0))
+        plus, minus = np.moveaxis(self.sign[..., :2] * parts, -1, 0)
+        sign_E2 = self.sign[..., 2]
+        return np.where(sign_E2 == 0, np.nan, (plus - minus) * sign_E2)
+
+    @property
+    def value(self) -> Array:
+        """mu, (*, B), in units of f; 0 where it underflows."""
+        with np.errstate(over="ignore"):
+            return self.ratio * np.exp(self.log_unit)
+
+    @property
+    def log_value(self) -> Array:
+        """log|mu| in nats, (*, B)."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(self.ratio)) + self.log_unit
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Draws and the table that makes estimates of them.
+
+    Arguments:
+        table: Coefficients v[j, t], (3, 3), or a table for every case and budget, (*, B, 3, 3).
+        draws: The draws that it applies to.
+        counts: How many of them for each budget, (B, 3).
+        components: For a mixture with a fixed number of draws from each component, these draws by
+            their components, in the same order.
+        names: What the components in the proposals' places are called.
+    """
+
+    table: Table
+    draws: Draws
+    counts: Counts
+    components: Draws | None = None
+    names: tuple[str, ...] = PROPOSALS
+
+    @property
+    def last_table(self) -> Table:
+        """The table for all of the draws, (3, 3) or (*, 3, 3)."""
+        return self.table if self.table.ndim == 2 else self.table[..., -1, :, :]
+
+    def combine(self) -> Combined:
+        """The estimates, one for each budget."""
+        return combine(self.table, self.draws, self.counts)
+
+
+def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
+    """Applies a table to the first draws of every proposal.
+
+    Arguments:
+        table: The estimator's coefficients, (3, 3), or for every case and number of draws,
+            (*, B, 3, 3).
+        draws: Points of every proposal that the table needs.
+        counts: How many of each proposal's draws to use, (B, 3), each column increasing.
+    """
+    rows = needed(table)
+    logs = np.stack([running_log_means(draws, j, counts[:, j]) for j in rows], -2)
+    v = table[..., rows, :]
+    logs = np.where(v != 0, logs, -np.inf)
+    largest = logs.max(axis=-2)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    relative = (v * np.exp(logs - largest[..., None, :])).sum(axis=-2)
+    with np.errstate(divide="ignore"):
+        sign, log_terms = np.sign(relative), np.log(np.abs(relative)) + largest
+    if draws.log_E2 is not None and not v[..., 2].any():
+        sign[..., 2], log_terms[..., 2] = 1.0, draws.log_E2[..., None]
+    return Combined(sign, log_terms)
+
+
+def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
+    """log of the means of (f_plus w, f_minus w, w) over the first n draws of q_j, for n in counts.
+
+    Returns:
+        Logs of the means, (*, B, 3), in nats; -inf where a mean is zero.
+    """
+    first, ends = draws.stretch(j).start, np.unique(counts)
+    starts = np.append(0, ends[:-1])
+    log_w = draws.log_weight(j)[..., : ends[-1]]
+    sums = np.full((*draws.batch, len(ends), 3), -np.inf)
+    for t in draws.terms:
+        log_t = log_w + draws.log_factor(t, slice(first, first + ends[-1]))
+        largest = np.maximum.reduceat(log_t, starts, axis=-1)
+        largest = np.where(np.isfinite(largest), largest, 0.0)
+        terms = np.exp(log_t - np.repeat(largest, ends - starts, axis=-1))
+        with np.errstate(divide="ignore"):
+            sums[..., t] = np.log(np.add.reduceat(terms, starts, axis=-1)) + largest
+    sums = np.logaddexp.accumulate(sums, axis=-2)[..., np.searchsorted(ends, counts), :]
+    return sums - np.log(counts)[:, None]
 
 
 class Estimator(ABC):

@@ -48,7 +48,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from amci_core.estimators.combine import Combined, Prepared
+from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.draws import COMPLEMENT, Array, Draws, log_sum_exp
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Errors, errors_of

@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike
 
 from amci_core._arguments import check_name
 from amci_core.estimators import tables
-from amci_core.estimators.base import Estimator
-from amci_core.estimators.combine import Counts, Prepared
+from amci_core.estimators.base import Counts, Estimator, Prepared
 from amci_core.estimators.control_variates import Regressed
 from amci_core.estimators.draws import (
     COMPLEMENT,

@@ -51,7 +51,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from amci_core._arguments import check_number
-from amci_core.estimators.combine import Combined, Prepared
+from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.mis import Moments, Pooled, spread
 from amci_core.estimators.tables import Table, needed

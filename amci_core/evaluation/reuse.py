@@ -24,7 +24,7 @@ from amci_core.diagnostics.pareto import LARGEST_K, pareto_tail
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import Moments, relative_variance, tables
 from amci_core.estimators import moments as moments_of
-from amci_core.estimators.combine import running_log_means
+from amci_core.estimators.base import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import LEAST_SHARE, split_draws

@@ -36,7 +36,7 @@ from torch import Tensor
 from amci_core._arguments import check_count, check_name
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Estimator, resolve
-from amci_core.estimators.combine import Combined
+from amci_core.estimators.base import Combined
 from amci_core.estimators.draws import DEFENSIVE, POINTS, Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
