@@ -188,6 +188,9 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
         error = amci.estimate(problem, loaded, 1.0, 0.0, draws=4000, estimator=name, seed=2)
         assert error.draws == 4000
         np.testing.assert_allclose(error.value, mu, atol=5 * error.standard_error)
+        enough = amci.estimate_to(problem, loaded, 1.0, 0.0, relative_error=0.2, estimator=name)
+        assert enough.reached
+        np.testing.assert_allclose(enough.value, mu, rtol=0.4)
 
 
 def test_an_objective_is_one_file_and_one_line(new, monkeypatch):

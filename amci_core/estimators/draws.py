@@ -29,7 +29,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,11 +174,6 @@ class Draws:
         index = np.concatenate([np.arange(starts[j], starts[j] + n) for j, n in left.items()])
         return replace(self.mapped(lambda values: values[..., index], left), sets={})
 
-    def of(self, cases: Any) -> Draws:
-        """The draws of some cases, by an index of the batch's first axis."""
-        known = None if self.log_E2 is None else self.log_E2[cases]
-        return replace(self.mapped(lambda values: values[cases], self.counts), log_E2=known)
-
     def merged(self) -> Draws:
         """The points of all runs, the last axis of the batch (*, R), as those of one: (*)."""
         parts = [self.stretch(j) for j, n in self.counts.items() if n]
@@ -191,24 +185,6 @@ class Draws:
         known = None if self.log_E2 is None else self.log_E2[..., 0]
         counts = {j: n * self.batch[-1] for j, n in self.counts.items()}
         return replace(self.mapped(merge, counts), log_E2=known)
-
-    def joined(self, other: Draws) -> Draws:
-        """The points of both, of the same cases, component by component."""
-        parts = [(j, n) for draws in (self, other) for j, n in draws.counts.items()]
-        component = np.repeat([j for j, _ in parts], [n for _, n in parts])
-        order = np.argsort(component, kind="stable")
-
-        def join(ours: Array, theirs: Array) -> Array:
-            return np.concatenate([ours, theirs], -1)[..., order]
-
-        counts = {j: self.count(j) + other.count(j) for j in range(len(COMPONENTS))}
-        return replace(
-            self,
-            f=join(self.f, other.f),
-            log_joint=join(self.log_joint, other.log_joint),
-            log_q={j: join(log_q, other.log_q[j]) for j, log_q in self.log_q.items()},
-            counts={j: n for j, n in counts.items() if n},
-        )
 
 
 def log_sum_exp(values: Array) -> Array:

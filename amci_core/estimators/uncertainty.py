@@ -38,7 +38,6 @@ __all__ = [
     "relative_variance",
     "silent",
     "snis_bound",
-    "split_draws",
     "table_errors",
 ]
 
@@ -66,8 +65,6 @@ LIGHT = 36.0
 LEAST_AGREED = 28.0
 # Regions that the draws of a component meet with a smaller probability do not enter a variance.
 HARDLY_EVER = 0.05
-# No proposal gets less than this share of the draws: a moment can be too small.
-LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -416,58 +413,18 @@ def relative_variance(table: Table, moments: Moments) -> Array:
         table: The estimator's table, (3, 3), or one for each case, (*, 3, 3).
         moments: Pooled moments, with the counts to predict for.
     """
-    per_draw = _of_one_draw(table, moments)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(per_draw == 0, 0.0, per_draw / moments.counts).sum(axis=-1))
-
-
-def _of_one_draw(table: Table, moments: Moments) -> Array:
-    """u_j' S_j u_j: what one draw of each proposal adds to the relative variance, (*, 3)."""
     log_E1 = moments.log_mean[..., :2]
     log_size = np.logaddexp(log_E1[..., 0], log_E1[..., 1])[..., None]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         plus, minus = np.moveaxis(
             np.exp(log_E1 - np.where(log_size > -np.inf, log_size, 0)), -1, 0
         )
         u = table * np.stack([plus, -minus, minus - plus], axis=-1)[..., None, :]
         pairs = u[..., :, None] * u[..., None, :]
-        parts = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
+        per_draw = np.where(pairs != 0, pairs * moments.covariance, 0.0).sum(axis=(-2, -1))
         # Where the terms cancel in every draw, rounding can leave a negative sum.
-        return np.asarray(np.maximum(parts, 0.0))
-
-
-def split_draws(table: Table, moments: Moments, draws: int) -> NDArray[np.int64]:
-    """Draws N : K : M of q1_plus, q1_minus and q2, (3,), that make a table's variance least.
-
-    They are as the standard deviations s_j that one draw of each proposal adds to mu: for AMCI
-    N : K : M = s_plus : s_minus : |mu| s_2, for SNIS all draws go to its proposal. A proposal that
-    the table uses gets at least one.
-
-    Arguments:
-        table: The estimator's table, (3, 3).
-        moments: Pooled moments of one case.
-        draws: Total number of draws, at least one of each proposal in use.
-
-    References:
-        `docs/concepts.md`, "Error", without sharing.
-
-    Example:
-        >>> single = np.zeros((3, 3, 3)) + np.diag([1.0, 0.0, 9.0])
-        >>> moments = Moments(np.array([0.0, -np.inf, 0.0]), single, np.full(3, 10.0))
-        >>> split_draws(np.eye(3), moments, 100)  # q2's weights spread three times as far as q1's
-        array([24,  1, 75])
-    """
-    used = np.array(needed(table))
-    spent = np.nan_to_num(np.sqrt(_of_one_draw(table, moments)), posinf=0.0)[used]
-    spent = spent if spent.sum() > 0 else np.ones(len(used))
-    shares = np.maximum(spent / spent.sum(), LEAST_SHARE)
-    counts = np.zeros(3, dtype=np.int64)
-    counts[used] = np.maximum(np.floor(shares / shares.sum() * draws + 1e-9), 1)
-    # The largest count takes the rest; where one draw is more than a share buys, it gives way.
-    counts[int(counts.argmax())] += max(draws - counts.sum(), 0)
-    while counts.sum() > draws:
-        counts[int(counts.argmax())] -= 1
-    return counts
+        variances = np.maximum(per_draw, 0.0) / moments.counts
+        return np.asarray(np.where(per_draw == 0, 0.0, variances).sum(axis=-1))
 
 
 def snis_bound(mean_absolute_deviation: Array, draws: ArrayLike) -> Array:

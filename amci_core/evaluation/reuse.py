@@ -27,7 +27,6 @@ from amci_core.estimators import moments as moments_of
 from amci_core.estimators.base import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.estimators.uncertainty import LEAST_SHARE, split_draws
 from amci_core.evaluation.runs import (
     Truth,
     chunk_sizes,
@@ -39,6 +38,8 @@ from amci_core.models import Problem
 from amci_core.parallel import Stream
 
 Q1, Q2 = 0, 2
+# No proposal gets less than this share of the draws: a moment can be too small.
+LEAST_SHARE = 0.01
 CHUNK_POINTS = 50_000
 # A map needs the order of magnitude of its errors only.
 LEAST_EFFECTIVE = 4
@@ -133,9 +134,15 @@ class ReuseErrors:
 
     @cached_property
     def best_split_alone(self) -> int:
-        """The draws that q1 should get of a run's draws without reuse: AMCI."""
-        amci = tables.reuse(1.0, 0.0)
-        return int(split_draws(amci, self.moments, sum(self.counts))[Q1])
+        """The draws that q1 should get of a run's draws without reuse: N : M = s_1 : |mu| s_2."""
+        one_draw_each = (np.array([1, 0, np.inf]), np.array([np.inf, 0, 1]))
+        variances = [
+            relative_variance(tables.reuse(1.0, 0.0), replace(self.moments, counts=counts))
+            for counts in one_draw_each
+        ]
+        s_1, s_2 = np.nan_to_num(np.sqrt(variances), posinf=0.0)
+        share = s_1 / (s_1 + s_2) if s_1 + s_2 > 0 else 0.5
+        return round(min(max(share, LEAST_SHARE), 1 - LEAST_SHARE) * sum(self.counts))
 
     @cached_property
     def remse(self) -> Array:

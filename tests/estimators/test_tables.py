@@ -15,7 +15,6 @@ from amci_core.estimators.tables import (
     snis_q1,
     snis_q2,
 )
-from amci_core.estimators.uncertainty import split_draws
 
 
 def test_reuse_contains_the_estimators_of_the_paper():
@@ -80,26 +79,6 @@ def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
 def test_what_is_no_estimator_is_named(table, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         resolve(table)
-
-
-REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
-
-
-@pytest.mark.parametrize("table", [amci(), REUSE], ids=["amci", "reuse"])
-def test_no_split_has_less_variance(table):
-    total, found = 10_000, signed().moments((1, 1, 1))
-    counts = split_draws(table, found, total)
-    assert counts.sum() == total
-    least = of_table(table, replace(found, counts=counts))
-    rng = np.random.default_rng(0)
-    for share in rng.dirichlet(np.ones(3), size=300):
-        other = np.maximum(share * total, 1e-3)
-        assert of_table(table, replace(found, counts=other)) > least * (1 - 1e-3)
-
-
-@pytest.mark.parametrize(("table", "counts"), [(snis_q1(), [9, 0, 0]), (snis_q2(), [0, 0, 9])])
-def test_snis_gives_all_draws_to_its_one_proposal(table, counts):
-    assert split_draws(table, signed().moments((1, 1, 1)), 9).tolist() == counts
 
 
 def test_the_bound_is_the_variance_of_the_best_proposal():

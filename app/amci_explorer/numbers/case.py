@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["CaseDraws", "shown_estimators"]
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,23 @@ from amci_core.models import Problem
 
 # A verdict takes many draws.
 LEAST_DIAGNOSED = 1000
+
+
+def joined(first: Draws, second: Draws) -> Draws:
+    """The draws of both, of the same case and components, by the numbers of these."""
+    component = [np.repeat(list(d.counts), list(d.counts.values())) for d in (first, second)]
+    order = np.argsort(np.concatenate(component), kind="stable")
+
+    def join(ours: Array, theirs: Array) -> Array:
+        return np.concatenate([ours, theirs], -1)[..., order]
+
+    return replace(
+        first,
+        f=join(first.f, second.f),
+        log_joint=join(first.log_joint, second.log_joint),
+        log_q={j: join(log_q, second.log_q[j]) for j, log_q in first.log_q.items()},
+        counts={j: first.count(j) + second.count(j) for j in sorted(first.counts)},
+    )
 
 
 class CaseDraws:
@@ -64,7 +82,7 @@ class CaseDraws:
         if self.n > draws:
             rest = self._defensive(self.n) - self._defensive(draws)
             more, further = self._draw(self.n - draws, rest, part_seed(seed, 0))
-            self.draws = self.draws.joined(more)
+            self.draws = joined(self.draws, more)
             points = {j: np.concatenate([x, further[j]]) for j, x in points.items()}
         self.points = {COMPONENTS[j]: points[j] for j in sampler.present}
 
