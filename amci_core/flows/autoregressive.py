@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["SplineProposal"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
 from typing import Any
@@ -21,7 +21,12 @@ from torch import Tensor, nn
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.spline import Knots, SharedKnots, spline_widths
-from amci_core.flows.supports import CoordinateBijector, bounds, coordinate_bijectors
+from amci_core.flows.supports import (
+    CoordinateBijector,
+    Coordinates,
+    bounds,
+    coordinate_bijectors,
+)
 from amci_core.models.base import Problem
 
 # Points in a row that go through all layers at once: on a CPU their intermediate values fit its
@@ -30,28 +35,32 @@ PIECE = {"cpu": 2048, "cuda": 2**21}
 
 
 class SplineProposal(Trainable):
-    """The product of one-dimensional factors.
+    """Creates splines coordinate by coordinate, then the bijector to the support of each.
 
     Arguments:
         problem: The problem whose x it proposes.
-        bijectors: Those of its coordinates, first coordinate first.
+        coordinates: For each coordinate its `kind`, see `coordinate_bijectors`, and, where later
+            ones read it or the kind needs it, about its `centre` and `scale`.
         bins: Number of bins of each spline.
-        network: `hidden`, `activation` and `reads_theta` of the network of each coordinate.
+        network: `hidden`, `activation` and `reads_theta` of the network of each coordinate, see
+            `Conditioner`.
+
+    Raises:
+        ValueError: a kind is not known, or there are not as many coordinates as x has.
+
+    References:
+        Durkan, Bekasov, Murray, Papamakarios, Neural Spline Flows, 2019.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        bijectors: Sequence[CoordinateBijector],
-        *,
-        bins: int,
-        **network: Any,
+        self, problem: Problem, *, coordinates: Coordinates, bins: int, **network: Any
     ) -> None:
         super().__init__()
-        self.problem, self.bijectors, self.bins = problem, list(bijectors), bins
+        self.problem, self.bins = problem, bins
+        self.bijectors = coordinate_bijectors(problem, coordinates)
         self.networks = nn.ModuleList(
             Conditioner(problem, out=sum(spline_widths(bins)) + b.width, preceding=i, **network)
-            for i, b in enumerate(bijectors)
+            for i, b in enumerate(self.bijectors)
         )
         # Coordinates with equal bijectors that follow each other, from the second on.
         self.rows: list[tuple[CoordinateBijector, slice]] = []
@@ -170,25 +179,3 @@ class SplineDensity(TransformedDensity):
 
 def _total(log_dets: Sequence[Tensor | None]) -> Tensor:
     return reduce(torch.add, (log for log in log_dets if log is not None))
-
-
-def autoregressive_spline(
-    problem: Problem, *, coordinates: Sequence[Mapping[str, Any]], bins: int, **network: Any
-) -> SplineProposal:
-    """Splines coordinate by coordinate, then the bijector to the support of each coordinate.
-
-    Arguments:
-        problem: The problem whose x it proposes.
-        coordinates: For each coordinate its `kind`, see `coordinate_bijectors`, and, where later
-            ones read it or the kind needs it, about its `centre` and `scale`.
-        bins: Number of bins of each spline.
-        network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
-
-    Raises:
-        ValueError: a kind is not known, or there are not as many coordinates as x has.
-
-    References:
-        Durkan, Bekasov, Murray, Papamakarios, Neural Spline Flows, 2019.
-    """
-    bijectors = coordinate_bijectors(problem, coordinates)
-    return SplineProposal(problem, bijectors, bins=bins, **network)

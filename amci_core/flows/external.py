@@ -37,16 +37,14 @@ class External(Proposal):
     Arguments:
         make: Called with y (*, D_y) and theta (*, D_theta), or None if there is no theta.
         dim: Number of dimensions D of x.
-        dtype: The type that y, theta and x are passed in.
     """
 
     make: Callable[[Tensor, Tensor | None], Any]
     dim: int
-    dtype: torch.dtype = torch.float64
 
     def __call__(self, y: Tensor, theta: Tensor | None) -> ExternalDensity:
-        made = self.make(y.to(self.dtype), None if theta is None else theta.to(self.dtype))
-        return ExternalDensity(self, made, y.shape[:-1])
+        made = self.make(y.double(), None if theta is None else theta.double())
+        return ExternalDensity(made, y.shape[:-1], self.dim)
 
 
 class ExternalDensity(ConditionalDensity):
@@ -56,9 +54,9 @@ class ExternalDensity(ConditionalDensity):
         ValueError: its points or log densities have a wrong shape, or its log density is NaN.
     """
 
-    def __init__(self, proposal: External, distribution: Any, batch_shape: torch.Size) -> None:
+    def __init__(self, distribution: Any, batch_shape: torch.Size, dim: int) -> None:
         super().__init__(batch_shape)
-        self.dim, self.dtype, self.distribution = proposal.dim, proposal.dtype, distribution
+        self.distribution, self.dim = distribution, dim
         with _seeded(torch.Generator().manual_seed(0)):
             # A point of the support, which stands in for those outside.
             self._within = distribution.sample(torch.Size((1,)))
@@ -85,7 +83,7 @@ class ExternalDensity(ConditionalDensity):
         return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        points = x.expand(*self.batch_shape, *x.shape[-2:]).movedim(-2, 0).to(self.dtype)
+        points = x.expand(*self.batch_shape, *x.shape[-2:]).movedim(-2, 0).double()
         points = points.reshape(len(points), *self._within.shape[1:])
         try:
             there = _inside(self.distribution, points)
@@ -106,7 +104,7 @@ def _inside(q: Any, points: Tensor) -> Tensor:
     return there
 
 
-def external(given: Any, problem: Problem, dtype: torch.dtype) -> External:
+def external(given: Any, problem: Problem) -> External:
     """A proposal for a problem of what was given, see `Proposals.from_distributions`.
 
     Raises:
@@ -119,7 +117,7 @@ def external(given: Any, problem: Problem, dtype: torch.dtype) -> External:
             "expected a distribution of torch, or a function of y and theta that returns one, "
             f"{SUCH_AS}, got {make if isinstance(make, type) else type(make).__name__}"
         )
-    made = External(make, problem.x.dim, dtype)
+    made = External(make, problem.x.dim)
     generator = torch.Generator().manual_seed(1)
     y, theta = problem.sample_cases(3, generator)
     y, theta = y.double(), None if theta is None else theta.double()
@@ -135,7 +133,7 @@ def external(given: Any, problem: Problem, dtype: torch.dtype) -> External:
         if isinstance(error, TypeError):
             reason += f". Pass a function of y and theta, {SUCH_AS}"
         elif "dtype" in reason:
-            reason += ". For float32 weights pass dtype=torch.float32, or call .double()"
+            reason += ". For float32 weights call .double()"
         raise ValueError(reason) from error
     if mistake is not None:
         at = [f"{name} = {place(v)}" for name, v in case.items() if v is not None and len(v)]

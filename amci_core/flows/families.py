@@ -8,14 +8,14 @@ from __future__ import annotations
 
 __all__ = ["FAMILIES", "Family", "forms", "normflows"]
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
-from amci_core.flows.autoregressive import autoregressive_spline
+from amci_core.flows.autoregressive import SplineProposal
 from amci_core.flows.density import Trainable
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.layers import (
@@ -34,6 +34,7 @@ from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, defens
 from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.pieces import ComplementGaussian
 from amci_core.flows.supports import (
+    Coordinates,
     coordinate_bijectors,
     coordinates_of,
     half_lines,
@@ -109,7 +110,7 @@ def masked_autoregressive(
 def composed_spline(
     problem: Problem,
     *,
-    coordinates: Sequence[Mapping[str, Any]],
+    coordinates: Coordinates,
     bins: int,
     radial: bool = False,
     **network: Any,
@@ -129,7 +130,7 @@ def composed_spline(
         network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
     """
     standard = [{"kind": "line"} for _ in coordinates]
-    base = autoregressive_spline(problem, coordinates=standard, bins=bins, **network)
+    base = SplineProposal(problem, coordinates=standard, bins=bins, **network)
     stack: list[Layer] = [RadialSpline(len(coordinates), bins=bins)] if radial else []
     return _to_support(problem, stack, coordinates, base=base, **network)
 
@@ -137,7 +138,7 @@ def composed_spline(
 def layered_spline(
     problem: Problem,
     *,
-    coordinates: Sequence[Mapping[str, Any]],
+    coordinates: Coordinates,
     bins: int,
     width: int,
     **network: Any,
@@ -238,7 +239,7 @@ def normflows(make: Callable[..., Any]) -> Family:
 def _to_support(
     problem: Problem,
     layers: list[Layer],
-    coordinates: Sequence[Mapping[str, Any]],
+    coordinates: Coordinates,
     **arguments: Any,
 ) -> ComposedFlow:
     """A flow whose layers end with a linear map, about where x lies, and its support."""
@@ -328,7 +329,7 @@ def _only(problem: Problem, shared: Mapping[str, Any]) -> Forms:
 
 
 FAMILIES: dict[str, Family] = {
-    "autoregressive-spline": Family(autoregressive_spline, _autoregressive),
+    "autoregressive-spline": Family(SplineProposal, _autoregressive),
     "composed-spline": Family(composed_spline, _composed),
     "layered-spline": Family(layered_spline, _layered),
     "complement-gaussian": Family(ComplementGaussian),

@@ -17,18 +17,18 @@ from __future__ import annotations
 __all__ = ["Centres", "DefensiveComponent", "Mixture", "MixtureDensity"]
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from amci_core.flows.autoregressive import autoregressive_spline
+from amci_core.flows.autoregressive import SplineProposal
 from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import ConditionalDensity, Trainable, TransformedDensity
 from amci_core.flows.layers import ToSupport
-from amci_core.flows.supports import coordinate_bijectors
+from amci_core.flows.supports import Coordinates, coordinate_bijectors
 from amci_core.models.base import Problem
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture
@@ -229,7 +229,7 @@ class Centres(Trainable):
         self,
         problem: Problem,
         *,
-        coordinates: Sequence[Mapping[str, Any]],
+        coordinates: Coordinates,
         components: int,
         **network: Any,
     ) -> None:
@@ -327,7 +327,7 @@ class CentresDensity(ConditionalDensity):
 def defensive_spline(
     problem: Problem,
     *,
-    coordinates: Sequence[Mapping[str, Any]],
+    coordinates: Coordinates,
     defensive: Mapping[str, Any],
     bins: int,
     **network: Any,
@@ -338,10 +338,10 @@ def defensive_spline(
         problem: The problem whose x it proposes.
         coordinates: For each coordinate of x its `kind`, `centre` and `scale`, see
             `coordinate_bijectors`.
-        defensive: q2's own arguments, an `autoregressive_spline` too; training copies its weights.
+        defensive: q2's own arguments, a `SplineProposal` too; training copies its weights.
         bins: Number of bins of each spline.
         network: `hidden`, `activation` and `reads_theta` of the networks, see `Conditioner`.
     """
-    flow = autoregressive_spline(problem, coordinates=coordinates, bins=bins, **network)
-    q2 = autoregressive_spline(problem, **defensive)
+    flow = SplineProposal(problem, coordinates=coordinates, bins=bins, **network)
+    q2 = SplineProposal(problem, **defensive)
     return Mixture(flow, q2, Conditioner(problem, out=1, **network))

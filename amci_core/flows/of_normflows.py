@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __all__ = ["NormflowsProposal", "neural_spline"]
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import normflows as nf
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from amci_core.flows.conditioner import Inputs, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
-from amci_core.flows.supports import bounds, coordinate_bijectors
+from amci_core.flows.supports import Coordinates, bounds, coordinate_bijectors
 from amci_core.models.base import Problem
 from amci_core.models.gaussian import standard_normal_log_prob
 
@@ -53,7 +53,7 @@ class NormflowsProposal(Trainable):
         make: Callable[..., Any],
         problem: Problem,
         *,
-        coordinates: Sequence[Mapping[str, Any]],
+        coordinates: Coordinates,
         reads_theta: bool = True,
         **arguments: Any,
     ) -> None:

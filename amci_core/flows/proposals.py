@@ -95,8 +95,6 @@ class Proposals:
         q2: Any = None,
         q1_minus: Any = None,
         q1_complement: Any = None,
-        variant: str = "outside",
-        dtype: torch.dtype = torch.float64,
     ) -> Proposals:
         """Proposals from other libraries.
 
@@ -106,7 +104,8 @@ class Proposals:
           flow of zuko gives such objects, `AtContext` makes them of normflows and sbi.
         - A `torch.distributions` object: the same at all y and theta.
 
-        Points outside the support get -inf, with `validate_args` on or off. Draws depend on the
+        Functions get float64: for float32 weights call `flow.double()`. Points outside the support
+        get -inf, with `validate_args` on or off. Draws depend on the
         seed alone: the global generator is seeded for them, and set back. Up to 131,072 draws at
         one case are compared with the log density, which has to be normalized; that takes a second
         or so.
@@ -117,11 +116,6 @@ class Proposals:
             q2: For E2, towards p(x, y); None where the normalizer is known.
             q1_minus: For E1_minus, towards f_minus p(x, y); None where f >= 0.
             q1_complement: Towards (M - f) p(x, y), for an f in [0, M]; None for none.
-            variant: What they are called.
-            dtype: The type that y, theta and x are passed in to functions; torch.float32 for
-                flows with such weights. What comes back is made float64. A float32 density is
-                evaluated at rounded points, so that one within 1e-7 of the support's edge may
-                count as outside; `flow.double()` avoids that.
 
         Warning:
             What goes to other processes is pickled: the functions have to be functions of a
@@ -166,10 +160,10 @@ class Proposals:
         for name, distribution in given.items():
             if distribution is not None:
                 try:
-                    made[name] = external(distribution, problem, dtype)
+                    made[name] = external(distribution, problem)
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from error
-        return cls(problem.name, variant, **made, fingerprint=problem.fingerprint)
+        return cls(problem.name, "external", **made, fingerprint=problem.fingerprint)
 
     @classmethod
     def from_defensive(cls, problem: Problem) -> Proposals:

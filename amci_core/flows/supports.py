@@ -36,6 +36,8 @@ from amci_core._arguments import check_name
 from amci_core.models import base
 from amci_core.models.base import Problem, between
 
+# For each coordinate of x its kind and numbers, see `coordinate_bijectors`.
+Coordinates = Sequence[Mapping[str, Any]]
 # Values of a coordinate, and the logarithm of a derivative; None for zero.
 Mapped = tuple[Tensor, Tensor | None]
 
@@ -314,9 +316,7 @@ def _clamped(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
     return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
 
 
-def coordinate_bijectors(
-    problem: Problem, coordinates: Sequence[Mapping[str, Any]]
-) -> list[CoordinateBijector]:
+def coordinate_bijectors(problem: Problem, coordinates: Coordinates) -> list[CoordinateBijector]:
     """The bijectors of all coordinates of x, first coordinate first.
 
     Arguments:

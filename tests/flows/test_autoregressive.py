@@ -58,22 +58,3 @@ def test_all_coordinates_at_once_are_the_factors_one_by_one(name):
     gradients = [torch.autograd.grad(log_q.mean(), list(q.parameters())) for log_q in both]
     for at_once, alone in zip(*gradients, strict=True):
         torch.testing.assert_close(at_once, alone, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("way", ["in place", "by data", "loaded", "optimized"])
-@torch.no_grad()
-def test_a_density_has_the_weights_of_now(way):
-    problem = amci.problem("tail-5d")
-    q = amci.load_proposals(problem).q1_plus
-    y, theta = problem.check(*problem.cases(4, seed=0))
-    x = q(y, theta).draw(40, torch.Generator().manual_seed(0))[0]
-    if way == "loaded":
-        q.load_state_dict({key: 0.9 * value for key, value in q.state_dict().items()})
-    elif way == "optimized":
-        for weights in q.parameters():
-            weights.grad = torch.ones_like(weights)
-        torch.optim.SGD(q.parameters(), 0.01).step()
-    else:
-        for weights in q.parameters():
-            (weights if way == "in place" else weights.data).mul_(0.9)
-    torch.testing.assert_close(q(y, theta).log_prob(x), one_by_one(q, x, y, theta))

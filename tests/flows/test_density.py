@@ -16,7 +16,7 @@ def generators(counts):
     return {j: torch.Generator().manual_seed(7 + j) for j in counts}
 
 
-@pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer", "gain-loss"])
+@pytest.mark.parametrize("name", ["tail-5d", "cancer", "gain-loss"])
 def test_all_points_get_the_density_of_every_proposal(name):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     cases = problem.check(*problem.cases(3, seed=1))
@@ -34,7 +34,7 @@ def test_all_points_get_the_density_of_every_proposal(name):
                 torch.testing.assert_close(log_q[k][j], log_prob, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer"])
+@pytest.mark.parametrize("name", ["tail-5d", "cancer"])
 def test_nan_in_weights_stops_an_estimate(name):
     loaded = amci.load_proposals(name)
     q1 = copy.deepcopy(loaded.q1_plus).train()

@@ -223,7 +223,7 @@ WRONG = {
         r"expected log_prob of shape \(1, 3\), got \(1, 3, 5\). Join coordinates with",
     ),
     "NaN": (lambda y, theta: Shifted(y, constant=math.nan), r"log_prob is NaN at x = \("),
-    "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "pass dtype=torch.float32"),
+    "float32": (lambda y, theta: torch.nn.Linear(5, 5)(y), "For float32 weights call .double"),
 }
 
 
@@ -277,24 +277,23 @@ def validation():
     torch.distributions.Distribution._validate_args = before
 
 
-def flow_of(zuko, dtype):
+def flow_of(zuko):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        return zuko.flows.NSF(1, 1, bins=4, hidden_features=[8]).to(dtype)
+        return zuko.flows.NSF(1, 1, bins=4, hidden_features=[8]).double()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_flow_of_zuko(validation, dtype):
+def test_a_flow_of_zuko(validation):
     zuko = pytest.importorskip("zuko")
-    flow = flow_of(zuko, dtype)
+    flow = flow_of(zuko)
     made = Proposals.from_distributions(
-        TAIL, q1_plus=shifted_exponential, q2=lambda y, theta: flow(y), dtype=dtype
+        TAIL, q1_plus=shifted_exponential, q2=lambda y, theta: flow(y)
     )
     y, theta = TAIL.check([[1.0], [0.0]], [[3.0], [0.5]])
     with torch.inference_mode():
         x, log_q = made.q2(y, theta).draw(7, torch.Generator().manual_seed(0))
         assert (x.dtype, log_q.dtype) == (torch.float64, torch.float64)
-        expected = flow(y.to(dtype)).log_prob(x.movedim(1, 0).to(dtype)).T.double()
+        expected = flow(y).log_prob(x.movedim(1, 0)).T
     torch.testing.assert_close(log_q, expected, rtol=1e-4, atol=1e-5)
     e = amci.estimate(TAIL, made, 1.0, 1.5, draws=5000)
     assert abs(e.value - TAIL.truth(1.0, 1.5)) < 5 * e.standard_error

@@ -1,4 +1,4 @@
-"""Layers: radial ones against normflows' own, masked ones by what they read."""
+"""Layers: radial ones against normflows' own."""
 
 import normflows as nf
 import numpy as np
@@ -7,7 +7,7 @@ import torch
 
 import amci_core as amci
 from amci_core.flows import FAMILIES
-from amci_core.flows.layers import MaskedAffine, Radial
+from amci_core.flows.layers import Radial
 
 PROBLEM = amci.problem("tail-5d")
 Y, THETA = PROBLEM.check(*PROBLEM.cases(3, seed=0))
@@ -47,27 +47,6 @@ def test_the_inverse_of_a_radial_layer_has_a_finite_gradient_far_out():
     (z.sum() + log_det.sum()).backward()
     assert torch.isfinite(parameters.grad).all()
     assert torch.isfinite(x.grad).all()
-
-
-def masked(backwards):
-    layer = MaskedAffine(5, hidden=16, activation="relu", backwards=backwards).double()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
-            parameter.normal_(std=fan_in**-0.5, generator=generator(1))
-    return layer
-
-
-@pytest.mark.parametrize(("backwards", "zero"), [(False, torch.triu), (True, torch.tril)])
-def test_a_masked_layer_reads_only_the_coordinates_before(backwards, zero):
-    layer, context = masked(backwards), torch.randn(1, 16, generator=generator()).double()
-    z = torch.randn(5, generator=generator(3)).double()
-    jacobian = torch.autograd.functional.jacobian(
-        lambda point: layer(point[None, None], context)[0][0, 0], z
-    )
-    assert torch.equal(zero(jacobian), torch.diag(jacobian.diagonal()))
-    assert (jacobian.diagonal() > 0).all()
-    assert (jacobian - torch.diag(jacobian.diagonal())).abs().max() > 0.01
 
 
 def test_a_proposal_without_theta_is_the_same_for_all_of_them():
