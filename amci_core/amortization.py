@@ -106,12 +106,6 @@ class AmortizationMap:
         )
 
     @property
-    def log_variance(self) -> Array:
-        """log10 of the per-draw relative variance, (m, n); -inf where it is zero."""
-        with np.errstate(divide="ignore"):
-            return np.log10(self.relative_variance)
-
-    @property
     def cases(self) -> int:
         """Number of cases computed so far."""
         return int(self.done.sum())

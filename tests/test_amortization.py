@@ -71,7 +71,7 @@ def test_a_proposal_that_misses_its_term_is_seen_to():
     found = amortization_map(
         problem, amci.load_proposals("tail-1d", variant="paper"), size=3, draws=256
     )
-    assert found.log_variance[0, 2] > 3
+    assert found.relative_variance[0, 2] > 1e3
     assert found.relative_ess[:, 0, 2].min() < 1e-3
 
 

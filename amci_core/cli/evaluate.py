@@ -41,7 +41,7 @@ def evaluate(
     truth: Annotated[
         Path | None,
         typer.Option(
-            help="A .csv, .parquet or .json file with the cases and their values of mu: columns y "
+            help="A .csv or .parquet file with the cases and their values of mu: columns y "
             "(or y1, y2, ...), theta, value and, where known, error, the value's standard error."
         ),
     ] = None,

@@ -108,14 +108,10 @@ class ReuseErrors:
         """The alpha and beta of least variance, by the full covariance."""
         return _shares(tables.optimum(self.moments))
 
-    def predicted(
-        self, alpha: float, beta: float, *, counts: Sequence[int] | None = None
-    ) -> float:
-        """ReMSE at (alpha, beta) by the delta method, for these or other counts of q1 and q2."""
-        n, m = self.counts if counts is None else counts
-        moments = replace(self.moments, counts=np.array([n, 0, m]))
-        found = relative_variance(tables.reuse(alpha, beta), moments)
-        return float(found) if self.moments.log_mean[0] > -np.inf else np.nan
+    def predicted(self, alpha: float, beta: float) -> float:
+        """ReMSE at (alpha, beta) by the delta method."""
+        variance = relative_variance(tables.reuse(alpha, beta), self.moments)
+        return float(variance) if self.moments.log_mean[0] > -np.inf else np.nan
 
     @cached_property
     def best_split(self) -> int:
@@ -125,12 +121,12 @@ class ReuseErrors:
         def log_variance(share: float) -> float:
             counts = np.array([share * total, 0, (1 - share) * total])
             moments = replace(self.moments, counts=counts)
-            found = float(relative_variance(tables.optimum(moments), moments))
-            return math.log(found) if found > 0 else -math.inf
+            variance = float(relative_variance(tables.optimum(moments), moments))
+            return math.log(variance) if variance > 0 else -math.inf
 
         ends = (LEAST_SHARE, 1 - LEAST_SHARE)
-        found = minimize_scalar(log_variance, bounds=ends, method="bounded")
-        return round(found.x * total) if found.fun < log_variance(split / total) else split
+        best = minimize_scalar(log_variance, bounds=ends, method="bounded")
+        return round(best.x * total) if best.fun < log_variance(split / total) else split
 
     @cached_property
     def best_split_alone(self) -> int:
@@ -153,11 +149,6 @@ class ReuseErrors:
         return self._relative(self._over_runs)
 
     @cached_property
-    def mse(self) -> Array:
-        """Mean over runs of (estimate - mu)^2, (A, B), in units of f squared."""
-        return np.asarray(self._over_runs * np.square(self.truth.unit))
-
-    @cached_property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (B,): their E2 came out as exactly zero."""
         return np.asarray((self._mixed(self.betas, term=1) == 0).sum(axis=-1))
@@ -165,8 +156,8 @@ class ReuseErrors:
     @property
     def determined(self) -> NDArray[np.bool_]:
         """Where the runs determine the mean error, (A, B), see `mean_along`."""
-        found = [self.mean_along(self.alphas, beta=beta)[1] for beta in self.betas]
-        return np.stack(found, axis=-1)
+        columns = [self.mean_along(self.alphas, beta=beta)[1] for beta in self.betas]
+        return np.stack(columns, axis=-1)
 
     @property
     def prediction_holds(self) -> bool:
@@ -239,8 +230,8 @@ class ReuseErrors:
         numerator = self._mixed(np.asarray(alphas, dtype=np.float64), term=0)
         (denominator,) = self._mixed(np.array([beta]), term=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            found = numerator - self.truth.sign * denominator
-            return np.asarray(found / np.where(denominator == 0, np.nan, denominator))
+            difference = numerator - self.truth.sign * denominator
+            return np.asarray(difference / np.where(denominator == 0, np.nan, denominator))
 
     def _relative(self, values: Array) -> Array:
         return values if self.truth.sign != 0 else np.full_like(values, np.nan)
@@ -285,8 +276,8 @@ def reuse_errors(
             the result. An exception that it raises ends the computation.
 
     Returns:
-        `ReuseErrors`: `remse`, `mse` and `determined` over the grid (A, B), and `best`, the
-        shares with the least error.
+        `ReuseErrors`: `remse` and `determined` over the grid (A, B), and `best`, the shares with
+        the least error.
 
     Raises:
         ValueError: an argument is out of range; the problem has a signed f or no q2; or it does

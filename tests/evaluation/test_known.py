@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hidden import hidden
@@ -81,28 +82,14 @@ def test_cases_that_do_not_fit_are_refused(cases, message):
         amci.evaluate(PROBLEM, imperfect(), cases=cases, runs=2, draws=[10])
 
 
-def test_files_of_every_form_hold_the_same(tmp_path):
+def test_files_of_both_kinds_hold_the_same(tmp_path):
     error = 0.01 * MU
     wanted = KnownCases(Y, THETA, MU, error)
-    texts = {
-        "a.csv": csv(Y[:, 0], THETA[:, 0], MU, error, header="y, theta, value, error") + "\n\n",
-        "b.json": json.dumps(
-            {
-                "theta": THETA.tolist(),
-                "y": Y[:, 0].tolist(),
-                "value": MU.tolist(),
-                "error": error.tolist(),
-            }
-        ),
-        "c.json": json.dumps(
-            [
-                {"y": a, "theta": [b], "value": c, "error": d}
-                for a, b, c, d in zip(Y[:, 0], THETA[:, 0], MU, error, strict=True)
-            ]
-        ),
-    }
-    for name, text in texts.items():
-        found = read_cases(write(tmp_path, text, name), PROBLEM)
+    columns = {"y": Y[:, 0], "theta": THETA[:, 0], "value": MU, "error": error}
+    pd.DataFrame(columns).to_csv(tmp_path / "a.csv", index=False)
+    pd.DataFrame(columns).to_parquet(tmp_path / "b.parquet")
+    for name in ("a.csv", "b.parquet"):
+        found = read_cases(tmp_path / name, PROBLEM)
         for field in ("y", "theta", "value", "standard_error"):
             np.testing.assert_array_equal(getattr(found, field), getattr(wanted, field))
     plain = read_cases(write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU)), PROBLEM)
@@ -130,10 +117,6 @@ def test_several_dimensions_have_a_column_each(tmp_path):
         ("a.csv", "y,theta,value\n1,2", "Expected 3 columns, got 2"),
         ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),
         ("a.csv", "y,theta,value\n1,20,0.1", r"theta: expected .* within \[0, 5\], got 20"),
-        ("a.json", "5", "expected a JSON object of columns, or a list of cases"),
-        ("a.json", "[1, 2]", "expected a JSON object of columns, or a list of cases"),
-        ("a.json", '{"y": [1, 2], "theta": [2], "value": [3]}', "columns of one length"),
-        ("a.json", '{"y": [1], "theta": [2], "value": [1' + 400 * "0" + "]}", "a.json: "),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(name, text, message, tmp_path):

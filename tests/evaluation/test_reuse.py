@@ -46,8 +46,7 @@ def test_corners_are_amci_and_self_normalized_importance_sampling(problem):
 
 PAGE = np.linspace(-0.5, 1.5, 41).round(10)
 FIXTURES = [
-    ("imperfect", 1.0, 1.5), ("oracle", 1.0, 3.0), ("spline", 1.0, 3.0), ("spline", 3.0, 0.1),
-    ("paper", 1.0, 3.0), ("paper", -4.0, 5.0),
+    ("imperfect", 1.0, 1.5), ("oracle", 1.0, 3.0), ("paper", -4.0, 5.0),
 ]  # fmt: skip
 
 
@@ -58,17 +57,6 @@ def test_map_is_the_mean_of_the_runs_own_errors(problem, variant, y, theta):
     found = reuse_errors(problem, proposals, y, theta, alphas=PAGE, betas=PAGE, runs=300)
     own = np.stack([found.errors(PAGE, beta=b).mean(axis=-1) for b in PAGE], -1)
     np.testing.assert_allclose(found.remse, own, rtol=1e-10, atol=0)
-    few = [0, -1]
-    some = reuse_errors(
-        problem,
-        proposals,
-        y,
-        theta,
-        alphas=PAGE[few],
-        betas=PAGE[few],
-        runs=300,
-    )
-    np.testing.assert_allclose(some.remse, found.remse[np.ix_(few, few)], rtol=1e-10, atol=0)
 
 
 @pytest.mark.parametrize("variant", ["spline", "oracle", "imperfect"])
@@ -83,12 +71,10 @@ def test_where_runs_settle_the_error_the_map_is_whole(problem, variant):
     assert found.remse[near].min() == found.remse[found.determined].min()
 
 
-def test_where_mu_is_zero_errors_are_absolute(problem):
-    zero, known = (errors(problem, imperfect(), truth=t) for t in (0.0, 1e-9))
+def test_where_mu_is_zero_there_is_no_relative_error(problem):
+    zero = errors(problem, imperfect(), truth=0.0)
     assert np.isnan(zero.remse).all()
     assert np.isnan(zero.errors(ALPHAS, beta=0.0)).all()
-    np.testing.assert_allclose(zero.mse, known.mse, rtol=1e-5)
-    assert (zero.mse > 0).all()
 
 
 def test_exact_proposals_have_no_error_at_amci_and_keep_its_digits(problem):
