@@ -9,9 +9,9 @@ from __future__ import annotations
 __all__ = ["DEFAULT_VARIANT", "available_variants", "load_history", "load_proposals"]
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from reprlib import repr as short
 from typing import Any
 
 import torch
@@ -21,21 +21,11 @@ from amci_core._arguments import check_name
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE, NAMES
-from amci_core.flows.storage import FAMILY, FORMAT
+from amci_core.flows.storage import FORMAT
 from amci_core.io import StoredFileError, check_path, pretrained_root, read_json, read_tensors
 from amci_core.models import Problem, check_problem, problem, problems
 from amci_core.models.fingerprint import unlike
 
-# What a configuration and its entries hold, and the types of the values.
-CONFIGURATION = {
-    "problem": str, "fingerprint": dict, "variant": str, "proposals": dict, "snapshots": list,
-}  # fmt: skip
-WEIGHTS = {"file": str, "sha256": str}
-FIGURES: dict[str, Any] = {
-    "step": int,
-    "seconds": (int, float),
-    "relative_variance": (int, float, type(None)),
-}
 DEFAULT_VARIANT = "spline"
 ORACLE = "oracle"
 
@@ -148,93 +138,97 @@ def load_history(
             q1_plus=_flow(chosen, folder, {**built, **frame}, _read_weights(folder, frame)),
             card=trained.card | {"configuration": config | {"seconds": seconds}},
         )
-        return HistoryEntry(**{name: frame[name] for name in FIGURES}, proposals=proposals)
+        return HistoryEntry(frame["step"], frame["seconds"], frame["relative_variance"], proposals)
 
     return tuple(map(entry, config["snapshots"]))
 
 
 def _load(chosen: Problem, folder: Path) -> Proposals:
-    config = _read_config(chosen, folder)
+    path = folder / "config.json"
+    config = _read_config(chosen, path)
     built = config["proposals"]
     try:
         # In this order: of proposals that are replaced meanwhile the weights go first.
-        evaluation = _read_evaluation(folder, config)
+        evaluation = _read_evaluation(folder, built)
         weights = {name: _read_weights(folder, entry) for name, entry in built.items()}
     except StoredFileError:
-        if str(_read_config(chosen, folder)) == str(config):
+        if str(_read_config(chosen, path)) == str(config):
             raise
         return _load(chosen, folder)
-    derived = {"q1_minus": chosen.with_negated_f, "q1_complement": chosen.complement}
-    loaded = {
-        name: _flow(derived[name]() if name in derived else chosen, folder, entry, weights[name])
+    sides = {"q1_minus": chosen.with_negated_f, "q1_complement": chosen.complement}
+    flows: dict[str, Any] = {
+        name: _flow(sides.get(name, lambda: chosen)(), folder, entry, weights[name])
         for name, entry in built.items()
     }
-    for name, q1 in loaded.items():
+    for name, q1 in flows.items():
         # Training has copied q2 into the mixture: from here on it is one.
         of_component = built[name]["arguments"].get("defensive", {})
         same = "q2" in built and of_component == built["q2"]["arguments"]
-        if same and isinstance(q1, Mixture) and _equal(q1.defensive, loaded["q2"]):
-            q1.defensive = loaded["q2"]
-    card = {"configuration": config, "evaluation": evaluation}
-    parts: Any = {name: loaded.get(name) for name in NAMES}
-    parts["fingerprint"] = chosen.fingerprint
-    return Proposals(chosen.name, config["variant"], card=card, **parts)
+        if same and isinstance(q1, Mixture) and _equal(q1.defensive, flows["q2"]):
+            q1.defensive = flows["q2"]
+    return Proposals(
+        chosen.name,
+        config["variant"],
+        flows["q1_plus"],
+        flows.get("q1_minus"),
+        flows.get("q2"),
+        {"configuration": config, "evaluation": evaluation},
+        flows.get("q1_complement"),
+        chosen.fingerprint,
+    )
 
 
-def _equal(one: Any, other: Trainable) -> bool:
+def _equal(one: Any, other: Any) -> bool:
     mine, its = one.state_dict(), other.state_dict()
     return mine.keys() == its.keys() and all(torch.equal(mine[k], its[k]) for k in mine)
 
 
-def _read_evaluation(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    path = folder / "evaluation.json"
-    if not path.is_file():
-        return None
-    evaluation: dict[str, Any] = read_json(path)
-    _check_entry(path, evaluation, {"estimators": dict, "weights": dict})
-    hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
-    # Of proposals that its estimators do not draw from it says nothing. Where a process was killed
-    # between weights and evaluation, that is of other weights.
-    return evaluation if evaluation["weights"].items() <= hashes.items() else None
-
-
-def _read_config(chosen: Problem, folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
+def _read_config(chosen: Problem, path: Path) -> dict[str, Any]:
     if not path.exists():
         raise StoredFileError(
-            f"folder: {folder} holds no proposals. `amci train {chosen.name} --out FOLDER` makes "
-            "a folder that does"
+            f"folder: {path.parent} holds no proposals. `amci train {chosen.name} --out FOLDER` "
+            "makes a folder that does"
         )
     config: dict[str, Any] = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
-    _check_entry(path, config, CONFIGURATION)
-    if other := unlike(chosen, config["problem"], config["fingerprint"]):
+    with _complete(path):
+        other = unlike(chosen, config["problem"], dict(config["fingerprint"]))
+        _ = config["variant"], config["proposals"]["q1_plus"], config["snapshots"]
+    if other:
         raise StoredFileError(f"{path}: made for {other}, not for {chosen.name}. Train anew")
-    if "q1_plus" not in config["proposals"]:
-        raise StoredFileError(f"{path}: q1_plus is missing")
-    for name, entry in config["proposals"].items():
-        _check_entry(path, entry, {**WEIGHTS, **FAMILY}, f"proposals.{name}.")
-    for number, entry in enumerate(config["snapshots"]):
-        _check_entry(path, entry, {**WEIGHTS, **FIGURES}, f"snapshots.{number}.")
     return config
 
 
-def _check_entry(path: Path, entry: Any, kinds: Mapping[str, Any], within: str = "") -> None:
-    """Checks that a part of a JSON file is an object with these keys, of these types."""
-    for key, kind in kinds.items():
-        if not isinstance(entry, dict) or key not in entry:
-            raise StoredFileError(f"{path}: {within}{key} is missing")
-        if not isinstance(entry[key], kind):
-            got = short(entry[key])
-            raise StoredFileError(f"{path}: {within}{key} has another type than expected: {got}")
+def _read_evaluation(folder: Path, built: Mapping[str, Any]) -> dict[str, Any] | None:
+    path = folder / "evaluation.json"
+    if not path.is_file():
+        return None
+    evaluation: dict[str, Any] = read_json(path)
+    with _complete(path):
+        hashes = {name: entry["sha256"] for name, entry in built.items()}
+        # Of proposals that its estimators do not draw from it says nothing. Where a process was
+        # killed between weights and evaluation, that is of other weights.
+        return evaluation if evaluation["weights"].items() <= hashes.items() else None
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[None]:
+    """Names the file if something is missing there, or of another type."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise StoredFileError(f"{path}: does not fit the configuration ({reason})") from None
 
 
 def _read_weights(folder: Path, entry: Mapping[str, Any]) -> dict[str, Tensor]:
-    path = folder / entry["file"]
-    if "\0" in entry["file"] or not path.resolve().is_relative_to(folder.resolve()):
-        raise StoredFileError(f"{folder}: no weights of this folder, {entry['file']!r}")
-    return read_tensors(path, expected_sha256=entry["sha256"])
+    with _complete(folder / "config.json"):
+        file, sha256 = str(entry["file"]), entry["sha256"]
+    path = folder / file
+    if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
+        raise StoredFileError(f"{folder}: no weights of this folder, {file!r}")
+    return read_tensors(path, expected_sha256=sha256)
 
 
 def _flow(
@@ -242,7 +236,7 @@ def _flow(
 ) -> Trainable:
     """A flow by its family, arguments and weights."""
     path = folder / entry["file"]
-    family = entry["family"]
+    family = entry.get("family")
     if family not in FAMILIES:
         raise StoredFileError(
             f"{folder / 'config.json'}: family {family!r} of {path.name} is not one of "

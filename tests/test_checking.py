@@ -236,15 +236,6 @@ MISTAKES = {
         changed(x=line(-2.0, math.inf, "x")),
         ("error", "x", r"of the draws of sample_prior lie outside \[-2, inf\], such as -\d"),
     ),
-    "counts for x": (
-        changed(
-            Tail,
-            x=line(0.0, math.inf, "x", dim=1),
-            log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
-            sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
-        ),
-        ("error", "x", "takes whole numbers only"),
-    ),
     "a theta outside its range": (
         changed(sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g)),
         ("error", "theta", r"of the draws of sample_theta lie outside \[0, 2\], such as 2\."),

@@ -57,17 +57,6 @@ def test_every_shipped_variant_loads_and_estimates():
         assert abs(found.value - tail.truth(1.0, 3.0)) < 4 * spread, variant
 
 
-@pytest.mark.parametrize(
-    ("variant", "median", "largest"), [("spline", 1e-7, 1e-5), ("paper", 1e-4, np.inf)]
-)
-def test_the_recorded_evaluation_reaches_what_the_readme_says(variant, median, largest):
-    evaluation = load_proposals("tail-1d", variant=variant).card["evaluation"]
-    assert (evaluation["cases"], evaluation["runs"], evaluation["draws"][-1]) == (100, 100, 1000)
-    amci = evaluation["estimators"]["amci"]
-    assert amci["remse_median"][-1] <= median
-    assert amci["remse_max"][-1] <= largest
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", problems())
 def test_the_weights_have_the_quality_that_is_recorded(name):
@@ -206,25 +195,18 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.pop("fingerprint"), r"config\.json: fingerprint is missing"),
+        (lambda c: c.pop("fingerprint"), r"config\.json: does not fit .*'fingerprint'"),
         (
             lambda c: c.update(fingerprint={"f": [0.0]}),
             r"config\.json: made for tail-1d with another f, .*, not for tail-1d",
         ),
         (lambda c: c.update(format=99), r"config\.json: not a configuration of format 1"),
-        (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: q1_plus is missing"),
+        (lambda c: c["proposals"].pop("q1_plus"), r"config\.json: does not fit .*'q1_plus'"),
         (
             lambda c: c["proposals"]["q1_plus"].update(family="maf"),
             r"config\.json: family 'maf' of q1_plus\.safetensors is not one of",
         ),
-        (
-            lambda c: c.update(proposals=[c["proposals"]]),
-            r"config\.json: proposals has another type than expected: \[",
-        ),
-        (
-            lambda c: c["snapshots"][1].pop("step"),
-            r"config\.json: snapshots\.1\.step is missing",
-        ),
+        (lambda c: c.update(proposals=[c["proposals"]]), r"config\.json: does not fit .*list"),
         (
             lambda c: c["proposals"]["q1_plus"]["arguments"].update(bins=5),
             r"q1_plus\.safetensors: does not fit its configuration",
