@@ -95,6 +95,8 @@ RESULTS = {
     "reuse": lambda: amci.reuse_errors(TAIL, ORACLE, **AT, alphas=[1.0], betas=[0.0], runs=500),
     "a model card": lambda: amci.load_proposals("tail-1d").card,
     "a checkpoint": lambda: amci.load_history("tail-1d")[0],
+    "terms": lambda: amci.estimate(TAIL, ORACLE, **AT).terms,
+    "diagnostics": lambda: amci.estimate(TAIL, ORACLE, **AT).diagnostics,
     "a verdict": lambda: amci.estimate(TAIL, ORACLE, **AT).verdict,
     "what a check found": lambda: amci.check(TAIL, seconds=0.1),
 }

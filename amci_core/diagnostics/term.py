@@ -13,6 +13,7 @@ from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
 from amci_core.estimators.base import Prepared
 from amci_core.estimators.draws import TERMS, Array, log_sum_exp
 from amci_core.estimators.mis import Pooled, moments
+from amci_core.printing import Printed
 
 # A draw that brings more than this share of a term outweighs the others; of few draws, one that
 # brings twice the mean.
@@ -21,8 +22,8 @@ OUTWEIGHS, LEAST_OUTWEIGHS = 0.1, 2
 LEAST_COEFFICIENT = 1e-12
 
 
-@dataclass(frozen=True)
-class TermDiagnostics:
+@dataclass(frozen=True, repr=False)
+class TermDiagnostics(Printed):
     """How well draws serve a term, for a batch (*) of cases (y, theta).
 
     A draw brings h = |v[j, t]| t w_j / n_j: its share in the term's estimate.

@@ -27,6 +27,7 @@ from amci_core.estimators.uncertainty import (
     silent,
     table_errors,
 )
+from amci_core.printing import Printed
 
 # The level of the interval that is shown.
 LEVEL = 0.95
@@ -39,8 +40,8 @@ FIGURES = (
 )
 
 
-@dataclass(frozen=True)
-class Term:
+@dataclass(frozen=True, repr=False)
+class Term(Printed):
     """One term of an estimate.
 
     Arguments:

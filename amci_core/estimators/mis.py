@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.estimators.draws import COMPONENTS, Array, Draws, log_sum_exp
+from amci_core.printing import Printed
 
 # A draw with a larger share than this of a second moment is an outlier.
 OUTLIER = 0.5
@@ -42,8 +43,8 @@ NEGLIGIBLE = -600.0
 LEAST_SPREAD = 1e-9
 
 
-@dataclass(frozen=True)
-class Moments:
+@dataclass(frozen=True, repr=False)
+class Moments(Printed):
     """Moments of the terms for a batch (*) of cases (y, theta).
 
     Arguments:

@@ -54,6 +54,7 @@ from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.draws import Array, Draws
 from amci_core.estimators.mis import Moments, Pooled, spread
 from amci_core.estimators.tables import Table, needed
+from amci_core.printing import Printed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
@@ -342,8 +343,8 @@ def effective_number(parts: Array) -> Array:
         return np.asarray(np.square(e.sum(axis=-1)) / np.square(e).sum(axis=-1))
 
 
-@dataclass(frozen=True)
-class Uncertainty:
+@dataclass(frozen=True, repr=False)
+class Uncertainty(Printed):
     """The error of an estimate mu = (E1_plus - E1_minus) / E2 for a batch (*).
 
     Arguments:

@@ -12,13 +12,14 @@ import numpy as np
 from amci_core.estimators.draws import Array
 from amci_core.io import check_path
 from amci_core.models import Problem, check_problem
+from amci_core.printing import Printed
 from amci_core.tabular import read_columns
 
 VALUE, ERROR = "value", "error"
 
 
-@dataclass(frozen=True)
-class KnownCases:
+@dataclass(frozen=True, repr=False)
+class KnownCases(Printed):
     """n cases and what is taken for mu there.
 
     Arguments:
