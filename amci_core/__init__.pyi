@@ -1,7 +1,7 @@
 from .amortization import amortization_map as amortization_map
 from .checking import check as check
-from .estimation import diagnose as diagnose
 from .estimation import estimate as estimate
+from .estimation import estimate_from_draws as estimate_from_draws
 from .estimation import estimate_several as estimate_several
 from .estimation import estimate_to as estimate_to
 from .estimators import tables as tables

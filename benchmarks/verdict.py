@@ -4,7 +4,7 @@ Five sections, each a table of cells. A cell is one target with one set of propo
 and one number of draws, estimated many times through the public interface:
 
 - grid: `TARGETS` x pairs of spoilt proposals (`SPOILT`) x references x numbers of draws;
-- tables: rows of numbers given to `diagnose`, some of which break its assumptions;
+- tables: rows of numbers given to `estimate_from_draws`, some of which break its assumptions;
 - constants: a density that integrates to another number than one;
 - shipped: the problems of the package with their proposals, at random cases;
 - precise: the grid with `estimate_to` to a relative error of 5 %, a run or a few of each cell: how
@@ -477,8 +477,9 @@ def _hidden(rng: np.random.Generator, n: int, beside: int = 0) -> Table:
     x = np.concatenate([scales * rng.normal(size=n), 1e6 * rng.normal(size=beside)])
     table = _single(x, 0.6, x**2, wide=3.0)
     if beside:
-        log_q = {"q2": table["log_q"], "defensive": norm.logpdf(x, scale=1e6)}
-        table |= {"log_q": log_q, "component": ["q2"] * n + ["defensive"] * beside}
+        table["log_q_q2"] = table.pop("log_q")
+        table["log_q_defensive"] = norm.logpdf(x, scale=1e6)
+        table["component"] = ["q2"] * n + ["defensive"] * beside
     return table
 
 
@@ -532,11 +533,11 @@ TABLES: tuple[tuple[str, float, Callable[[np.random.Generator], Table], str], ..
 
 
 def tables(runs: int) -> Iterator[Cell]:
-    """Every estimate that `diagnose` makes of each of `TABLES`."""
+    """Every estimate that `estimate_from_draws` makes of each of `TABLES`."""
     for title, mu, make, asked in TABLES:
         found: dict[str, list[Runs]] = defaultdict(list)
         for seed in range(runs):
-            said = amci.diagnose(**make(np.random.default_rng(seed)))
+            said = amci.estimate_from_draws(make(np.random.default_rng(seed)))
             for name, one in said.estimates.items():
                 found[name].append(Runs.of(one, mu))
         for name, parts in found.items():

@@ -61,10 +61,10 @@ GROUPS = {
     "Estimates": {
         "amci": (
             *("estimate", "estimate_several", "estimate_to"),
-            *("reference_value", "diagnose"),
+            *("reference_value", "estimate_from_draws"),
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
-        "amci_core.estimation": ("Several", "TableDiagnosis"),
+        "amci_core.estimation": ("Several", "TableEstimates"),
         "amci_core.diagnostics": None,
         "amci_core.reference": None,
     },

@@ -84,7 +84,9 @@ RESULTS = {
     "curves": lambda: amci.error_curves(TAIL, ORACLE, **AT, runs=2),
     "draws": lambda: Sampler(TAIL, ORACLE, *TAIL.check(**AT)).draw([5, 0, 5], Generator()),
     "a density": lambda: amci.load_proposals("tail-1d").q2(*TAIL.check(**AT)),
-    "a diagnosis": lambda: amci.diagnose({"log_weight": [0.0, 0.1], "x": [1.0, 2.0]}, f="x"),
+    "estimates from draws": lambda: amci.estimate_from_draws(
+        {"log_weight": [0.0, 0.1], "x": [1.0, 2.0]}, f="x"
+    ),
     "a map": lambda: amci.amortization_map(TAIL, ORACLE, size=2),
     "a problem": lambda: TAIL,
     "proposals": lambda: ORACLE,

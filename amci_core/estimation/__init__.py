@@ -7,9 +7,9 @@ __all__ = [
     "Precise",
     "Sampler",
     "Several",
-    "TableDiagnosis",
-    "diagnose",
+    "TableEstimates",
     "estimate",
+    "estimate_from_draws",
     "estimate_several",
     "estimate_to",
 ]
@@ -19,4 +19,4 @@ from amci_core.estimation.precision import estimate_to
 from amci_core.estimation.result import Estimate, Precise
 from amci_core.estimation.sampling import Sampler
 from amci_core.estimation.several import Several, estimate_several
-from amci_core.estimation.table import TableDiagnosis, diagnose
+from amci_core.estimation.table import TableEstimates, estimate_from_draws

@@ -72,6 +72,8 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
         )
     try:
         arrays = {name: column.astype(np.float64) for name, column in columns.items()}
+        if not np.isfinite(arrays[VALUE]).all():
+            raise ValueError(f"expected finite numbers as {VALUE}")
         y, theta = (
             np.column_stack([arrays[column] for column in names[name]]) if name in names else None
             for name in ("y", "theta")

@@ -43,7 +43,7 @@ def test_a_file_longer_than_a_message_is_diagnosed(visit, tmp_path):
     page.get_by_role("button", name="Choose a file").wait_for(state="visible")
     page.locator("input[type=file]").set_input_files(path)
     opened.wait_for_text("mine.csv: 20,000 of q1_plus, 20,000 of q2 draws.")
-    expected = amci.diagnose(read_columns(path))
+    expected = amci.estimate_from_draws(read_columns(path))
     verdict = page.get_by_role("status").filter(has_text="AMCI + control variates: Reliable")
     expect(verdict).to_have_count(1)
     opened.wait_for_text(number(float(expected.value), 6))
@@ -59,4 +59,4 @@ def test_a_file_longer_than_a_message_is_diagnosed(visit, tmp_path):
     opened.wait_for_text("mine.csv: 20,000 of q1_plus, 20,000 of q2 draws.")
     with page.expect_download() as download:
         page.get_by_role("button", name="Example CSV").click()
-    assert amci.diagnose(read_columns(download.value.path().read_bytes(), name="s.csv"))
+    assert amci.estimate_from_draws(read_columns(download.value.path().read_bytes(), name="s.csv"))

@@ -42,12 +42,10 @@ def diagnosed(log_p, f, parts: dict[str, Normals], *, seed: int, name: str):
     rng = np.random.default_rng(seed)
     drawn = {j: part.draw(rng) for j, part in parts.items()}
     x = np.concatenate(list(drawn.values()))
-    return amci.diagnose(
-        log_joint=log_p(x),
-        log_q={j: part.log_prob(x) for j, part in parts.items()},
-        f=f(x),
-        component=np.repeat(list(drawn), [len(of_j) for of_j in drawn.values()]),
-    ).estimates[name]
+    columns = {f"log_q_{j}": part.log_prob(x) for j, part in parts.items()}
+    columns["component"] = np.repeat(list(drawn), [len(of_j) for of_j in drawn.values()])
+    columns |= {"log_joint": log_p(x), "f": f(x)}
+    return amci.estimate_from_draws(columns).estimates[name]
 
 
 def few_values(x):
@@ -77,16 +75,16 @@ NARROW = [(0.998, 0, 0.6), (0.002, 0, 3)]
 ASKED: dict[str, tuple[Callable, Callable, dict[str, Normals], str, float, float]] = {
     "good": (norm.logpdf, in_tail, tail(300), "amci-cv", 1, 0),
     "good, amci": (norm.logpdf, in_tail, tail(300), "amci", 1, 0),
-    "few values of f": (norm.logpdf, few_values, {"q2": Normals(300, (1, 0, 1))}, "snis", 1, 0),
+    "few values of f": (norm.logpdf, few_values, {"q2": Normals(300, (1, 0, 1))}, "snis-q2", 1, 0),
     # Is it determined?
-    "narrow": (norm.logpdf, np.square, {"q2": Normals(2000, *NARROW)}, "snis", 0, 0),
-    "narrow, few": (norm.logpdf, np.square, {"q2": Normals(256, *NARROW)}, "snis", 0, 0),
+    "narrow": (norm.logpdf, np.square, {"q2": Normals(2000, *NARROW)}, "snis-q2", 0, 0),
+    "narrow, few": (norm.logpdf, np.square, {"q2": Normals(256, *NARROW)}, "snis-q2", 0, 0),
     "light tails": (
-        lambda x: student.logpdf(x, 7), np.square, {"q2": Normals(1000, (1, 0, 1))}, "snis", 0, 0,
+        lambda x: student.logpdf(x, 7), np.square, {"q2": Normals(1000, (1, 0, 1))}, "snis-q2", 0, 0,
     ),
     # Do the draws agree?
     "a mode is missed": (
-        modes, lambda x: x, ONE_MODE | {"defensive": Normals(200, (1, 0, 6))}, "snis", 0, 1,
+        modes, lambda x: x, ONE_MODE | {"defensive": Normals(200, (1, 0, 6))}, "snis-q2", 0, 1,
     ),
     "the mixture has both modes": (
         modes, lambda x: x, ONE_MODE | {"defensive": Normals(900, (1, 0, 6))}, "snis-qm", 1, 0,
@@ -94,7 +92,7 @@ ASKED: dict[str, tuple[Callable, Callable, dict[str, Normals], str, float, float
     # Could they know?
     "blind reference": (
         norm.logpdf, np.square,
-        {"q2": Normals(2000, *NARROW), "defensive": Normals(250, (1, 0, 1e6))}, "snis", 0, 0,
+        {"q2": Normals(2000, *NARROW), "defensive": Normals(250, (1, 0, 1e6))}, "snis-q2", 0, 0,
     ),
     "far reference": (
         norm.logpdf, in_tail, tail(300) | {"defensive": Normals(75, (1, 30, 3))}, "amci-cv", 0, 0,
@@ -135,9 +133,8 @@ def test_an_f_that_no_draw_contradicts_has_no_error_to_state():
 def test_light_draws_with_another_f_say_nothing_of_its_error():
     x = np.random.default_rng(0).normal(size=2000)
     light = np.arange(2000) < 20
-    found = amci.diagnose(
-        log_joint=norm.logpdf(x) - 200 * light, log_q=norm.logpdf(x, 0, 1.1), f=1.0 - light
-    )
+    columns = {"log_joint": norm.logpdf(x) - 200 * light, "log_q": norm.logpdf(x, 0, 1.1)}
+    found = amci.estimate_from_draws(columns, f=1.0 - light)
     assert np.isnan(found.standard_error)
     assert found.verdict.text.startswith("use more draws: all n draws for E1 have the same f")
 
@@ -165,9 +162,8 @@ def test_points_of_no_weight_bring_no_rounding():
     # E[x^2] under N(0, 1) within (-1, 1); elsewhere log p is a log of zero as people write it.
     x = np.random.default_rng(0).normal(size=2000)
     log_q = norm.logpdf(x)
-    found = amci.diagnose(
-        log_joint=np.where(abs(x) < 1, log_q, -1e30), log_q=log_q, f=np.square(x)
-    )
+    columns = {"log_joint": np.where(abs(x) < 1, log_q, -1e30), "log_q": log_q}
+    found = amci.estimate_from_draws(columns, f=np.square(x))
     truth = 1 - 2 * norm.pdf(1) / (norm.cdf(1) - norm.cdf(-1))
     assert abs(found.value - truth) < 4 * found.standard_error < 0.1
     assert found.verdict.level == "reliable"
@@ -183,7 +179,7 @@ def chain(seed, *, correlation, n=3000):
 
 def test_rows_that_are_no_independent_draws_are_never_reliable():
     for seed in range(10):
-        text = amci.diagnose(**chain(seed, correlation=0.9)).verdict.text
+        text = amci.estimate_from_draws(chain(seed, correlation=0.9)).verdict.text
         assert text.startswith("do not trust: rows of q2 are correlated")
 
 
@@ -191,14 +187,15 @@ def test_with_the_number_of_independent_draws_a_chain_has_its_error():
     correlation, runs = 0.9, 60
     r_eff = (1 - correlation) / (1 + correlation)
     found = [
-        amci.diagnose(**chain(seed, correlation=correlation), r_eff=r_eff) for seed in range(runs)
+        amci.estimate_from_draws(chain(seed, correlation=correlation), r_eff=r_eff)
+        for seed in range(runs)
     ]
     covered = np.mean([abs(each.value) < 1.96 * each.standard_error for each in found])
     assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs)
     assert np.mean([each.verdict.level == "reliable" for each in found]) > 0.9
     for wrong in (0, 1.5, "half"):
         with pytest.raises(ValueError, match=r"^r_eff: expected a number above 0, at most 1, got"):
-            amci.diagnose(**chain(0, correlation=0.0, n=50), r_eff=wrong)
+            amci.estimate_from_draws(chain(0, correlation=0.0, n=50), r_eff=wrong)
 
 
 def test_exact_proposals_are_reliable_everywhere():

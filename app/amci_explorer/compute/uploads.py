@@ -32,7 +32,6 @@ import torch
 from scipy.stats import expon, norm
 
 import amci_core as amci
-from amci_core.estimation.table import is_column
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import NAMES
 from amci_core.io import plain
@@ -57,7 +56,7 @@ class TableResult:
 
     Arguments:
         name: The file's name.
-        found: See `amci_core.estimation.TableDiagnosis.as_dict`; None for what is not finite.
+        found: See `amci_core.estimation.TableEstimates.as_dict`; None for what is not finite.
         f_width: Width of the range of f in the table.
     """
 
@@ -75,13 +74,11 @@ def read_draws(name: str, content: bytes, f: str) -> TableResult:
     """The diagnosis of a table of draws, with that column of f; in a worker.
 
     Raises:
-        ValueError: see `amci_core.tabular.read_columns` and `amci_core.diagnose`.
+        ValueError: see `amci_core.tabular.read_columns` and `amci_core.estimate_from_draws`.
     """
     with limited(MEMORY):
-        columns = read_columns(
-            content, name=name, max_bytes=MAX_BYTES, wanted=lambda column: is_column(column, f)
-        )
-        found = plain(amci.diagnose(columns, f=f).as_dict())
+        columns = read_columns(content, name=name, max_bytes=MAX_BYTES)
+        found = plain(amci.estimate_from_draws(columns, f=f).as_dict())
         return TableResult(name, found, float(np.ptp(columns[f].astype(float))) or math.inf)
 
 

@@ -33,7 +33,7 @@ from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import pretty, sentence
 
 EXPECTED = (
-    "Draws from sbi, Stan, PyMC or your own program, as <b>CSV, Parquet or NetCDF</b> (at most "
+    "Draws from sbi, Stan, PyMC or your own program, as <b>CSV or Parquet</b> (at most "
     f"{MAX_BYTES / 1e6:.0f} MB and {MAX_ROWS:,} draws). The columns are <code>log_joint</code>, "
     "<code>f</code> and <code>log_q</code>, or <code>log_weight</code> and <code>f</code>; with "
     "several components, <code>component</code> and one <code>log_q_…</code> for each of "
@@ -41,7 +41,7 @@ EXPECTED = (
     "is used. The file is read once and not stored."
 )
 NAMES = {name: ESTIMATORS[name].label for name in ("amci-cv", "amci")}
-NAMES |= {"snis-qm": "SNIS, all draws", "snis": "SNIS"}
+NAMES |= {"snis-qm": "SNIS, all draws", "snis-q2": "SNIS"}
 RESULT = """
 table { border-collapse: collapse; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap; font-weight: 400; }
@@ -62,7 +62,7 @@ class TableCard(Card):
 
     def content(self) -> list[Any]:
         self.upload = Upload(
-            self.take_file, MAX_BYTES, accept=f"{','.join(KINDS)},.gz", label="Choose a file"
+            self.take_file, MAX_BYTES, accept=",".join(KINDS), label="Choose a file"
         )
         self.f = pmui.TextInput(label="Column of f", value="f", size="small", width=140, margin=0)
         download = pmui.FileDownload(
@@ -82,7 +82,7 @@ class TableCard(Card):
         ]
 
     def take_file(self, name: str, content: bytes) -> None:
-        """Has a worker diagnose a file."""
+        """Has a worker estimate from a file."""
         self.upload.message.say()
         f = self.f.value.strip() or "f"
         self.results.call(partial(self.show, name), read_draws, name, content, f)
