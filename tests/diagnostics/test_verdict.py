@@ -80,7 +80,8 @@ ASKED: dict[str, tuple[Callable, Callable, dict[str, Normals], str, float, float
     "narrow": (norm.logpdf, np.square, {"q2": Normals(2000, *NARROW)}, "snis-q2", 0, 0),
     "narrow, few": (norm.logpdf, np.square, {"q2": Normals(256, *NARROW)}, "snis-q2", 0, 0),
     "light tails": (
-        lambda x: student.logpdf(x, 7), np.square, {"q2": Normals(1000, (1, 0, 1))}, "snis-q2", 0, 0,
+        lambda x: student.logpdf(x, 7), np.square, {"q2": Normals(1000, (1, 0, 1))},
+        "snis-q2", 0, 0,
     ),
     # Do the draws agree?
     "a mode is missed": (
