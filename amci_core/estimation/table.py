@@ -207,7 +207,7 @@ def _columns_of(table: Any) -> dict[str, Any]:
 
 def _draws(columns: Mapping[str, Any], f: ArrayLike, log_E2: float | None) -> Draws:
     """The draws in the order of their components; a single one counts as q2."""
-    log_joint = columns.get("log_joint")
+    log_joint: Any = columns.get("log_joint")
     log_q = {
         name.removeprefix(OF_COMPONENT): column
         for name, column in columns.items()
