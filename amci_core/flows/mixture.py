@@ -172,22 +172,19 @@ class Mixture(Trainable):
         if isinstance(self.weight, Conditioner):
             self.weight.initialize(generator)
 
-    def at(self, y: Tensor, theta: Tensor | None) -> MixtureDensity:
-        return self.around(self.defensive.at(y, theta), y, theta)
-
-    def around(
-        self, defensive: ConditionalDensity, y: Tensor, theta: Tensor | None
+    def at(
+        self, y: Tensor, theta: Tensor | None, defensive: ConditionalDensity | None = None
     ) -> MixtureDensity:
-        """The density at y (*, D_y) and theta (*, D_theta), given its defensive component."""
+        """The density at y (*, D_y) and theta (*, D_theta), its defensive component if known."""
         log_odds: Tensor | float
         if isinstance(self.weight, Conditioner):
             free: Tensor = self.weight(*flat_cases(y, theta)).reshape(*y.shape[:-1], 1)
             log_odds = LOG_ODDS_AT_START + LOG_ODDS_SCALE * free
         else:
             log_odds = math.log(self.weight / (1 - self.weight))
-        flow = self.flow.at(y, theta)
-        transformed = all(isinstance(part, TransformedDensity) for part in (flow, defensive))
-        return (TransformedMixture if transformed else MixtureDensity)(flow, defensive, log_odds)
+        parts = self.flow.at(y, theta), defensive or self.defensive.at(y, theta)
+        transformed = all(isinstance(part, TransformedDensity) for part in parts)
+        return (TransformedMixture if transformed else MixtureDensity)(*parts, log_odds)
 
 
 class DefensiveComponent(Trainable):

@@ -88,65 +88,66 @@ class NormflowsDensity(TransformedDensity):
         read = theta_rows if theta_rows is None or proposal.reads_theta else theta_rows * 0
         self._context = proposal.inputs.inputs(y_rows, read)
         super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=self._context)
-        self._model, self._bijectors = proposal.model, proposal.bijectors
-        like = self._context
-        self._prepared = [b.prepare(like.new_zeros(b.width)) for b in self._bijectors]
-        self._bounds = bounds(proposal.problem, self._bijectors, theta_rows, like)
+        self._layers, self._base = proposal.model.flows, proposal.model.q0
+        bound = bounds(proposal.problem, proposal.bijectors, theta_rows, self._context)
+        zeros = [self._context.new_zeros(b.width) for b in proposal.bijectors]
+        # Bijectors of the coordinates, what they read, and their bounds.
+        self._columns = [
+            (b, b.prepare(zero), None if bound is None else bound[:, i])
+            for i, (b, zero) in enumerate(zip(proposal.bijectors, zeros, strict=True))
+        ]
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         return self._in_pieces(self._forward, z.reshape(self.cases, -1, self.dim))
 
     def log_prob(self, x: Tensor) -> Tensor:
         x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim)
-        return self._in_pieces(self._log_prob, x)[1]
+        return self._in_pieces(self._inverse, x)[1]
 
     def _in_pieces(self, compute: Any, points: Tensor) -> tuple[Tensor, Tensor]:
-        """What is computed for points (cases, n, D), a number of them at a time."""
+        """Points and log densities that are computed for points (cases, n, D), some at a time."""
         n = points.shape[1] if torch.is_grad_enabled() else max(1, PIECE // max(self.cases, 1))
-        found = []
-        for part in points.split(n or 1, 1):
-            context = self._context[:, None].expand(-1, part.shape[1], -1).flatten(0, 1)
-            x, log_q = compute(part, context)
-            found.append((x.reshape(part.shape), log_q.reshape(part.shape[:-1])))
-        x, log_q = (torch.cat(each, 1) for each in zip(*found, strict=True))
+        pieces = []
+        for piece in points.split(n or 1, 1):
+            context = self._context[:, None].expand(-1, piece.shape[1], -1).flatten(0, 1)
+            pieces.append(compute(piece, context))
+        x, log_q = (torch.cat(parts, 1) for parts in zip(*pieces, strict=True))
         return x.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
 
     # The layers are called here, one by one: the model's own methods add up log determinants in
     # float32 for weights of any type, and draw from the global generator.
     def _forward(self, u: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        base = self._model.q0
-        z = base.loc + base.log_scale.exp() * torch.special.ndtri(_open(u.flatten(0, 1)))
-        log_q = base.log_prob(z)
-        for layer in self._model.flows:
+        z = torch.special.ndtri(_open(u.flatten(0, 1)))
+        z = self._base.loc + self._base.log_scale.exp() * z
+        log_q = self._base.log_prob(z)
+        for layer in self._layers:
             z, log_det = layer(z, context=context)
             log_q = log_q - log_det
-        z, columns = z.reshape(u.shape), []
+        z = z.reshape(u.shape)
         log_q = log_q.reshape(u.shape[:-1]) - standard_normal_log_prob(z)
-        uniform = _open(torch.special.ndtr(z))
-        for i, bijector in enumerate(self._bijectors):
-            free, log_quantile = bijector.quantile(uniform[..., i], self._prepared[i])
-            x, log_det = bijector.constrained(free, self._bound(i))
-            columns.append(x)
+        columns = []
+        uniform = _open(torch.special.ndtr(z)).unbind(-1)
+        for u_i, (bijector, prepared, bound) in zip(uniform, self._columns, strict=True):
+            free, log_quantile = bijector.quantile(u_i, prepared)
+            x_i, log_det = bijector.constrained(free, bound)
+            columns.append(x_i)
             log_q = log_q - sum(log for log in (log_quantile, log_det) if log is not None)
         return torch.stack(columns, -1), log_q
 
-    def _log_prob(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+    def _inverse(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
         columns, log_q = [], torch.zeros_like(x[..., 0])
-        for i, bijector in enumerate(self._bijectors):
-            free, log_free = bijector.unconstrained(x[..., i], self._bound(i))
-            u, log_det = bijector.cumulative(free, self._prepared[i])
-            columns.append(u)
-            log_q = sum((log for log in (log_free, log_det) if log is not None), log_q)
+        for x_i, (bijector, prepared, bound) in zip(x.unbind(-1), self._columns, strict=True):
+            free, log_free = bijector.unconstrained(x_i, bound)
+            u_i, log_det = bijector.cumulative(free, prepared)
+            columns.append(u_i)
+            log_q = log_q + sum(log for log in (log_free, log_det) if log is not None)
         z = torch.special.ndtri(_open(torch.stack(columns, -1)))
         log_q = (log_q - standard_normal_log_prob(z)).flatten()
         z = z.flatten(0, 1)
-        for layer in reversed(self._model.flows):
+        for layer in reversed(self._layers):
             z, log_det = layer.inverse(z, context=context)
             log_q = log_q + log_det
-        return x, log_q + self._model.q0.log_prob(z)
-
-    def _bound(self, i: int) -> Tensor | None:
-        return None if self._bounds is None else self._bounds[:, i]
+        return x, (log_q + self._base.log_prob(z)).reshape(x.shape[:-1])
 
 
 def _open(u: Tensor) -> Tensor:

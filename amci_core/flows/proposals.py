@@ -239,14 +239,9 @@ class Proposals:
         return replace(self, **{name: part.to(target) for name, part in parts.items()})
 
     @property
-    def as_tuple(self) -> tuple[Proposal | None, Proposal | None, Proposal | None]:
-        """In the order of `amci_core.estimators.PROPOSALS`."""
-        return (self.q1_plus, self.q1_minus, self.q2)
-
-    @property
     def present(self) -> tuple[int, ...]:
-        """Indices of the proposals in `as_tuple` that there are."""
-        return tuple(j for j, proposal in enumerate(self.as_tuple) if proposal is not None)
+        """Indices in `amci_core.estimators.PROPOSALS` of the proposals that there are."""
+        return tuple(j for j, name in enumerate(PROPOSALS) if name in self.by_name)
 
     @property
     def by_name(self) -> dict[str, Proposal]:
@@ -264,7 +259,7 @@ class Proposals:
         for j in reversed(self.numbers):  # q2 before q1
             proposal = self.by_name[COMPONENTS[j]]
             if isinstance(proposal, Mixture) and proposal.defensive is self.q2 and 2 in densities:
-                densities[j] = proposal.around(densities[2], y, theta)
+                densities[j] = proposal.at(y, theta, densities[2])
             else:
                 densities[j] = proposal(y, theta)
         return {j: densities[j] for j in self.numbers}

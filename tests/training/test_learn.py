@@ -36,7 +36,8 @@ def test_the_last_of_the_stream_is_what_learn_gives():
     *_, (progress, streamed) = stream_learning(problem, steps=3)
     assert (progress.proposal, progress.stage, progress.step) == ("q2", "refine", 1)
     at_once = learn(problem, steps=3)
-    for one, other in zip(streamed.as_tuple, at_once.as_tuple, strict=True):
+    for name, one in streamed.by_name.items():
+        other = at_once.by_name[name]
         for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True):
             assert torch.equal(a, b)
     value = amci.estimate(problem, at_once, 1.0, 0.4, draws=8).value

@@ -31,8 +31,7 @@ def weights(proposals: Proposals) -> dict[str, Any]:
     Raises:
         ValueError: a page cannot evaluate one of them.
     """
-    named = zip(PROPOSALS, proposals.as_tuple, strict=True)
-    return {name: _stored(proposal) for name, proposal in named if proposal is not None}
+    return {name: _stored(q) for name, q in proposals.by_name.items() if name in PROPOSALS}
 
 
 def _stored(proposal: Any) -> dict[str, Any]:

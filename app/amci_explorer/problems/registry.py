@@ -264,7 +264,7 @@ def history(name: str) -> tuple[HistoryEntry, ...]:
 
 def terms(name: str) -> tuple[str, ...]:
     """The terms of a problem that have proposals to draw from."""
-    return tuple(t for t, q in zip(TERMS, proposals(name).as_tuple, strict=True) if q is not None)
+    return tuple(TERMS[j] for j in proposals(name).present)
 
 
 def swept(name: str) -> tuple[str, ...]:
