@@ -6,12 +6,12 @@ that needs no training, the problem's defensive one for the term mixed with the 
 
 Two pilots search for the mass of a term h, independently: one mostly with draws of s, the other
 half with those of a wider Student density. Each draws, weighs, tempers the weights and fits a
-mixture of Student densities, step by step. With q the mean of both mixtures,
+mixture of Student densities, step by step. Over the
+components q_j of both mixtures
 
-    E = sum_j int h q_j^2 / (sum_k q_k^2) 1{not B} + int h 1{B},     B = {h / q > 100 E, s / 4 > q}
+    E = sum_j int h q_j^2 / (sum_k q_k^2),
 
-over the components q_j of both, each integral by a randomly shifted lattice in q_j, the last one
-by draws of s: where it is denser than a q whose weights are large. The standard error adds up
+each integral by a randomly shifted lattice in q_j. The standard error adds up
 - the spread of the shifts;
 - the mass where one mixture is a hundred times denser than the other, over the rest: if each of
   two independent pilots finds a part of the mass with probability p, both miss a quarter of that
@@ -20,9 +20,11 @@ by draws of s: where it is denser than a q whose weights are large. The standard
   two shells before it;
 - what a heavy tail of weights has beyond its largest one.
 
+In ten dimensions and more no mixture is as good as draws of s alone, E = mean of h / s.
+
 References:
     Veach, Guibas, Optimally combining sampling techniques for Monte Carlo rendering, SIGGRAPH
-    1995: the power heuristic, and the maximum heuristic for B.
+    1995: the power heuristic.
     Cappe, Guillin, Marin, Robert, Population Monte Carlo, Journal of Computational and Graphical
     Statistics 13, 2004.
     Niederreiter, Random number generation and quasi-Monte Carlo methods, 1992, chapter 5.
@@ -34,6 +36,7 @@ __all__ = ["ReferenceValue", "reference_value"]
 
 import math
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +55,7 @@ from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
 
 LEAST_REFERENCE_DRAWS = 1000
-# Shares of the defensive draws in the pilots' first steps, and in later ones.
+# Shares of defensive draws in the first steps of the two pilots, and in later ones.
 FIRST_SHARES, LATER_SHARE = (0.75, 0.5), 0.25
 # Draws of a pilot's first step, where all else starts from what it meets, and of the others: a
 # share of all draws, and the most.
@@ -60,10 +63,9 @@ FIRST_DRAWS, LATER_DRAWS, STEPS = (1 / 12, 65_536), (1 / 100, 2048), 16
 # A pilot ends after so many steps without tempering or gain: of mass, or of ESS.
 SETTLED, GAIN = 2, 1.2
 SHIFTS = 12
-# Defensive draws for each of the mixtures', and the log factor from which a weight is large.
-DEFENSIVE_SHARE, LARGE = 0.25, math.log(100.0)
-# Width of a shell beside an edge, in nats.
-SHELL = 16.0
+# Nats by which a mixture that looks alone is denser; width of a shell beside an edge, in nats.
+LONE, SHELL = math.log(100.0), 16.0
+MANY_DIMENSIONS = 10
 # Points that densities are evaluated at together.
 POINTS_AT_ONCE = 8192
 # Degrees of freedom of the broad component, which covers any tail whose mean is finite, and its
@@ -267,30 +269,30 @@ class _Term:
         log_det = log_det.sum(-1) if log_det.ndim == t.ndim else log_det
         log_det = log_det + self._factor.diagonal().log().sum()
         inside = self._inside(x) & log_det.isfinite()
-        log_value, log_s = (torch.full_like(log_det, -torch.inf) for _ in range(2))
-        log_value[inside] = self._log_integrand(x[inside])
+        log_h, log_s = (torch.full_like(log_det, -torch.inf) for _ in range(2))
+        log_h[inside] = self._log_integrand(x[inside])
         log_s[inside] = self.defensive.log_prob(x[inside])
-        self.evaluations += len(x)
-        edge = log_value == torch.inf
-        # Densities that can be integrated are infinite at edges, where rounding may put a point.
-        bad = log_value.isnan() | (edge & (edge.double().mean() > 0.01))
-        if bad.any():
-            raise ValueError(
-                f"integrand: expected a log density below infinity, got "
-                f"{log_value[bad][0].item():g} at x = {x[bad][0].tolist()}. Check log_prior, "
-                "log_likelihood and f there"
-            )
         log_det = log_det.where(inside, 0.0)
-        return log_value.masked_fill(edge, -torch.inf) + log_det, log_s + log_det
+        return log_h + log_det, log_s + log_det
 
     def _log_integrand(self, x: Tensor) -> Tensor:
-        log_joint = self.problem.log_joint(x, self.y)
-        if self.name == "E2":
-            return log_joint
-        log_f = self.sided.f_parts(x, self.theta)[0].log()
-        # Where f leaves the range of a float far out in the tail, p leaves nothing of it.
-        lost = (log_f == torch.inf) & (log_joint < -1000)
-        return (log_f + log_joint).masked_fill(lost, -torch.inf)
+        """The logarithm of the integrand at x (n, D), (n), in nats."""
+        self.evaluations += len(x)
+        log_h = self.problem.log_joint(x, self.y)
+        if self.name != "E2":
+            log_f = self.sided.f_parts(x, self.theta)[0].log()
+            # Where f leaves the range of a float far out in the tail, p leaves nothing of it.
+            lost = (log_f == torch.inf) & (log_h < -1000)
+            log_h = (log_f + log_h).masked_fill(lost, -torch.inf)
+        edge = log_h == torch.inf
+        # Densities that can be integrated are infinite at edges, where rounding may put a point.
+        bad = log_h.isnan() | (edge & (edge.double().mean() > 0.01))
+        if bad.any():
+            raise ValueError(
+                f"integrand: expected a log density below infinity, got {log_h[bad][0].item():g} "
+                f"at x = {x[bad][0].tolist()}. Check log_prior, log_likelihood and f there"
+            )
+        return log_h.masked_fill(edge, -torch.inf)
 
     def depth(self, t: Tensor) -> Tensor:
         """How far t (n, D) lies beyond what floats beside an edge resolve, in nats, (n).
@@ -314,8 +316,16 @@ class _Term:
         inside = self._inside(x) & z.isfinite().all(-1)
         z = z.where(inside[:, None], self._centre)
         t = torch.linalg.solve_triangular(self._factor, (z - self._centre).T, upper=False).T
-        log_value, log_s = self.log_densities(t)
-        return t, log_value.where(inside, -torch.inf), log_s
+        log_h, log_s = self.log_densities(t)
+        return t, log_h.where(inside, -torch.inf), log_s
+
+    def log_weights(self, n: int, generator: torch.Generator) -> Tensor:
+        """log h / s at n defensive draws, (n), in nats."""
+        x, log_s = self.defensive.draw(n, generator)
+        inside = self._inside(x)
+        log_w = torch.full_like(log_s, -torch.inf)
+        log_w[inside] = self._log_integrand(x[inside]) - log_s[inside]
+        return log_w
 
     def _inside(self, x: Tensor) -> Tensor:
         return within(self.support, x) & x.isfinite().all(-1)
@@ -323,22 +333,11 @@ class _Term:
 
 @torch.inference_mode()
 def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
-    """The logarithm of a term; -inf if the integrand is zero wherever the pilots look."""
-    *seeds, seed = map(int, np.random.SeedSequence(term.seed).generate_state(3))
-    sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST_DRAWS, LATER_DRAWS)]
-    pilots = [_pilot(term, sizes, *of) for of in zip(FIRST_SHARES, seeds, strict=True)]
-    log_unit = max(log_value for _, log_value in pilots)
-    if log_unit == -math.inf:
-        return _LogEstimate(-math.inf, 0.0, term.evaluations)
-    integral = _Integral(term, [mixture for mixture, _ in pilots], log_unit, seed)
-    precise = 0
-    # The first error below the aim may be so by chance: two in a row are asked.
-    while precise < 2:
-        integral.refine()
-        estimate = integral.estimate()
-        precise = precise + 1 if estimate.error <= relative_error else 0
-        if term.evaluations + (1 + DEFENSIVE_SHARE) * integral.points > draws:
-            break
+    """The logarithm of a term; -inf if the integrand is zero at all points."""
+    method = _by_draws if term.dim >= MANY_DIMENSIONS else _by_lattices
+    estimate = method(term, relative_error, draws)
+    if estimate.log_value == -math.inf:
+        return estimate._replace(error=0.0)
     # Above this the value says nothing.
     if not estimate.error < 10:
         raise ValueError(
@@ -349,135 +348,98 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     return estimate
 
 
-class _Weights(NamedTuple):
-    """Weights of points (n) with what decides how they count.
-
-    Arguments:
-        log_w: Their logarithms in nats.
-        defensive: Where the defensive draws integrate, and not the mixtures: the set B.
-        lone: Where one pilot's mixture is a hundred times denser than the other's.
-        depth: How far they lie beyond what floats resolve beside an edge, in nats.
-    """
-
-    log_w: Tensor
-    defensive: Tensor
-    lone: Tensor
-    depth: Tensor
+def _by_draws(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
+    """A term by defensive draws alone."""
+    generator = torch.Generator().manual_seed(term.seed)
+    log_w, precise = torch.zeros(0, dtype=torch.float64), False
+    while not precise and term.evaluations + POINTS_AT_ONCE <= max(draws, POINTS_AT_ONCE):
+        log_w = torch.cat([log_w, term.log_weights(min(POINTS_AT_ONCE, draws), generator)])
+        w = log_w.softmax(0)
+        error = float(w.std()) * math.sqrt(len(w)) + _beyond(w.log())
+        precise = error <= relative_error
+    log_value = float(log_w.logsumexp(0)) - math.log(len(log_w))
+    return _LogEstimate(log_value, error, term.evaluations)
 
 
-class _Integral:
-    """A term by lattices in the components of two mixtures, and by defensive draws.
-
-    Arguments:
-        term: The integrand.
-        mixtures: One of each pilot.
-        log_unit: Its logarithm as far as the pilots know it, in nats.
-        seed: Of the shifts and of the defensive draws.
-
-    Attributes:
-        points: Points of all lattices so far.
-    """
-
-    def __init__(
-        self, term: _Term, mixtures: list[StudentMixture], log_unit: float, seed: int
-    ) -> None:
-        self.term, self.mixtures, self.log_unit = term, mixtures, log_unit
-        self.generator = torch.Generator().manual_seed(seed)
-        self.shifts = [
-            torch.rand(SHIFTS, *q.centres.shape, dtype=torch.float64, generator=self.generator)
-            for q in mixtures
-        ]
-        self.doublings = self.points = self.defensive_draws = 0
-        # Logarithms of sums for each shift, and the largest of the weights.
-        none = torch.full((SHIFTS,), -torch.inf, dtype=torch.float64)
-        parts = ("lattices", "lone", "last shell", "shell before", "defensive")
-        self.log_sums = dict.fromkeys(parts, none)
-        self.largest = {"lattices": none[:0], "defensive": none[:0]}
-
-    def refine(self) -> None:
-        """Doubles the lattices, and takes a quarter as many defensive draws as new points."""
+def _by_lattices(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
+    """A term by lattices in the components of the mixtures of two pilots."""
+    *seeds, seed = map(int, np.random.SeedSequence(term.seed).generate_state(3))
+    sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST_DRAWS, LATER_DRAWS)]
+    mixtures = [_pilot(term, sizes, *of) for of in zip(FIRST_SHARES, seeds, strict=True)]
+    generator = torch.Generator().manual_seed(seed)
+    shifts = [
+        torch.rand(SHIFTS, *q.centres.shape, dtype=torch.float64, generator=generator)
+        for q in mixtures
+    ]
+    sums, precise = _Sums(), 0
+    for m in count():
         first = 0
-        for q, shift in zip(self.mixtures, self.shifts, strict=True):
-            t = q.points(_lattice(self.doublings, shift))
-            component = torch.arange(first, first + t.shape[1])[:, None].expand(t.shape[:-1])
+        for q, shift in zip(mixtures, shifts, strict=True):
+            t = q.points(_lattice(m, shift))
+            own = torch.arange(first, first + t.shape[1])[:, None].expand(t.shape[:-1])
+            sums.add(*_weights(term, mixtures, t.flatten(0, -2), own.flatten()))
             first += t.shape[1]
-            t = t.flatten(0, -2)
-            self._add_lattice(t, component.flatten())
-            self._add_defensive(max(int(DEFENSIVE_SHARE * len(t) / 2 / SHIFTS), 1))
-        self.points = 2**self.doublings * SHIFTS * first
-        self.doublings += 1
+        log_value, error = sums.estimate(m)
+        # The first error below the aim may be so by chance: two in a row are asked.
+        precise = precise + 1 if error <= relative_error else 0
+        if precise == 2 or term.evaluations + 2**m * SHIFTS * first > draws:
+            break
+    return _LogEstimate(log_value, error, term.evaluations)
 
-    def _add_lattice(self, t: Tensor, component: Tensor) -> None:
-        w = self._weights(t, *self.term.log_densities(t), component)
-        for part, near in (("last shell", 0.0), ("shell before", SHELL)):
-            self._add(part, w.log_w, (w.depth <= -near) & (w.depth > -near - SHELL))
-        self._add("lattices", w.log_w, ~w.defensive)
-        self._add("lone", w.log_w, ~w.defensive & w.lone)
 
-    def _add_defensive(self, of_each_shift: int) -> None:
-        w = self._weights(*self.term.draw(of_each_shift * SHIFTS, self.generator))
-        self._add("defensive", w.log_w, w.defensive)
-        self.defensive_draws += of_each_shift
+def _weights(
+    term: _Term, mixtures: list[StudentMixture], t: Tensor, own: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log weights of points t (n, D) of the components `own` (n), by the power heuristic.
 
-    def _add(self, part: str, log_w: Tensor, chosen: Tensor) -> None:
-        """Adds the chosen weights, those of the first shift first, to a sum."""
-        log_w = log_w.where(chosen, -torch.inf)
-        new = log_w.unflatten(0, (SHIFTS, -1)).logsumexp(-1)
-        self.log_sums[part] = torch.logaddexp(self.log_sums[part], new)
-        if part in self.largest:
-            both = torch.cat([self.largest[part], log_w])
-            self.largest[part] = both.topk(min(len(both), MOST_FITTED)).values
+    With them where one mixture looks alone, and the depths at an edge, (n) each.
+    """
+    chunks = []
+    for points, component in zip(t.split(POINTS_AT_ONCE), own.split(POINTS_AT_ONCE), strict=True):
+        log_components = [q.log_each(points) for q in mixtures]
+        one, other = (log_q.logsumexp(0) - math.log(len(log_q)) for log_q in log_components)
+        log_all = torch.cat(log_components)
+        log_power = (2 * log_all).logsumexp(0) - log_all.gather(0, component[None])[0]
+        log_w = _quotient(term.log_densities(points)[0], log_power)
+        chunks.append((log_w, (one - other).abs() > LONE, term.depth(points)))
+    log_w, lone, depth = (torch.cat(parts) for parts in zip(*chunks, strict=True))
+    return log_w, lone, depth
 
-    def _weights(self, *of_points: Tensor) -> _Weights:
-        chunks = zip(*(part.split(POINTS_AT_ONCE) for part in of_points), strict=True)
-        weights = zip(*(self._weights_of_few(*chunk) for chunk in chunks), strict=True)
-        return _Weights(*map(torch.cat, weights))
 
-    def _weights_of_few(
-        self, t: Tensor, log_h: Tensor, log_s: Tensor, component: Tensor | None = None
-    ) -> _Weights:
-        """The weights of points t (n, D) of components (n), or of the defensive density."""
-        log_components = [q.log_each(t) for q in self.mixtures]
-        log_mixtures = torch.stack([q.logsumexp(0) - math.log(len(q)) for q in log_components])
-        log_q = log_mixtures.logsumexp(0) - math.log(2)
-        depth = self.term.depth(t)
-        large = _quotient(log_h, log_q) > self.log_unit + LARGE
-        defensive = large & (log_s + math.log(DEFENSIVE_SHARE) > log_q)
-        lone = (log_mixtures[0] - log_mixtures[1]).abs() > LARGE
-        log_density = log_s
-        if component is not None:
-            # The power heuristic: the square of a density over those of all.
-            log_all = torch.cat(log_components)
-            log_density = (2 * log_all).logsumexp(0) - log_all.gather(0, component[None])[0]
-        return _Weights(_quotient(log_h, log_density), defensive, lone, depth)
+class _Sums:
+    """Sums of weights for each shift: of all, where one pilot looks alone, and of two shells."""
 
-    def estimate(self) -> _LogEstimate:
-        """The logarithm of the term and its error, by the sums so far."""
-        log_counts = dict.fromkeys(self.log_sums, (self.doublings - 1) * math.log(2))
-        log_counts["defensive"] = math.log(self.defensive_draws)
-        log_means = {part: total - log_counts[part] for part, total in self.log_sums.items()}
-        log_unit = float(torch.stack([*log_means.values()]).max())
+    def __init__(self) -> None:
+        self.log_sums = torch.full((4, SHIFTS), -torch.inf, dtype=torch.float64)
+        self.largest = torch.zeros(0, dtype=torch.float64)
+
+    def add(self, log_w: Tensor, lone: Tensor, depth: Tensor) -> None:
+        shells = ((depth <= -near) & (depth > -near - SHELL) for near in (0.0, SHELL))
+        for i, chosen in enumerate((torch.ones_like(lone), lone, *shells)):
+            by_shift = log_w.where(chosen, -torch.inf).unflatten(0, (SHIFTS, -1))
+            self.log_sums[i] = torch.logaddexp(self.log_sums[i], by_shift.logsumexp(-1))
+        both = torch.cat([self.largest, log_w])
+        self.largest = both.topk(min(len(both), MOST_FITTED)).values
+
+    def estimate(self, m: int) -> tuple[float, float]:
+        """The logarithm of the term by lattices of 2^m points, and its relative error."""
+        log_means = self.log_sums - m * math.log(2)
+        log_unit = float(log_means.max())
         if log_unit == -math.inf:
-            return _LogEstimate(-math.inf, math.inf, self.term.evaluations)
-        means = {part: (log_mean - log_unit).exp() for part, log_mean in log_means.items()}
-        of_shifts = means["lattices"] + means["defensive"]
-        value = float(of_shifts.mean())
-        lone, last, before = (
-            float(means[part].mean()) for part in ("lone", "last shell", "shell before")
-        )
-        error = float(of_shifts.std()) / math.sqrt(SHIFTS) / value
+            return -math.inf, math.inf
+        means = (log_means - log_unit).exp()
+        value, lone, last, before = means.mean(1).tolist()
+        error = float(means[0].std()) / math.sqrt(SHIFTS) / value
         # Capture and recapture: what one pilot alone has found bounds what both have missed.
         error += lone / max(value - lone, 1e-300)
         # Beyond the last shell that floats resolve its mass goes on falling as it did.
         fall = last / max(before, 1e-300)
         fall = 0.9999 if fall > 0.95 else fall
         error += last * fall / (1 - fall) / value
-        tail = torch.cat([log_w - log_counts[part] for part, log_w in self.largest.items()])
-        error += _beyond(tail - log_unit - math.log(SHIFTS * value))
         log_value = log_unit + math.log(value)
+        error += _beyond(self.largest - m * math.log(2) - math.log(SHIFTS) - log_value)
         # Log densities of hundreds of nats are right to so much of themselves.
-        error += 1e-13 * max(1.0, abs(log_value))
-        return _LogEstimate(log_value, error, self.term.evaluations)
+        return log_value, error + 1e-13 * max(1.0, abs(log_value))
 
 
 def _beyond(log_shares: Tensor) -> float:
@@ -493,8 +455,8 @@ def _quotient(log_h: Tensor, log_q: Tensor) -> Tensor:
     return (log_h - log_q).where((log_h > -torch.inf) & (log_q < torch.inf), -torch.inf)
 
 
-def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[StudentMixture, float]:
-    """A mixture fitted to the term, and the logarithm of the term as far as it has seen it."""
+def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> StudentMixture:
+    """A mixture fitted to the term."""
     generator = torch.Generator().manual_seed(seed)
     mixture, log_value = _broad(term.dim), -math.inf
     settled, best = 0, 0.0
@@ -523,7 +485,7 @@ def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> tuple[Stud
         mixture = _fitted(t, b * log_w, log_q, generator)
         if settled == SETTLED:
             break
-    return mixture, log_value
+    return mixture
 
 
 def _broad(dim: int) -> StudentMixture:
