@@ -65,7 +65,6 @@ class EstimateBase:
 
     Attributes:
         value: The estimate, (*), in units of f; 0 where it underflows.
-        log_value: log|value| in nats, (*), which no size of mu makes underflow.
         uncertainty: The error of value - shift, in a unit of about its size.
         verdict: Whether to believe both: reliable, use more draws or do not trust, with reasons.
         positive: Whether mu is known to be positive.
@@ -74,12 +73,17 @@ class EstimateBase:
     """
 
     value: Array
-    log_value: Array
     uncertainty: Uncertainty
     verdict: Verdict
     positive: bool
     shift: float = 0.0
     bound: float | None
+
+    @property
+    def log_value(self) -> Array:
+        """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.abs(self.uncertainty.value)) + self.uncertainty.log_unit)
 
     @property
     def standard_error(self) -> Array:
@@ -339,12 +343,6 @@ class Precise(EstimateBase):
     relative_error: float
     positive: bool
     bound: float | None
-
-    @property
-    def log_value(self) -> Array:
-        """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.abs(self.uncertainty.value)) + self.uncertainty.log_unit)
 
     @property
     def reached(self) -> NDArray[np.bool_]:

@@ -6,7 +6,6 @@ __all__ = ["MAX_POINTS", "Sampler", "generators", "resolve_names"]
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,13 @@ from amci_core._arguments import seed_sequence
 from amci_core.estimation.sobol import scrambled_sobol
 from amci_core.estimators.draws import (
     COMPLEMENT,
-    COMPONENTS,
     DEFENSIVE,
     Array,
     Draws,
     sets_of,
 )
 from amci_core.flows import Proposals
-from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import check_proposals, draw_all
-from amci_core.io import pretrained_root
 from amci_core.models import Problem, check_problem
 from amci_core.models.base import BOTH_SIGNS
 from amci_core.models.defensive import DefensiveDensity
@@ -43,22 +39,11 @@ def resolve_names(
     Raises:
         ValueError: there is no such problem or variant, or the proposals are for another problem.
     """
-    name, problem = problem, check_problem(problem)
+    problem = check_problem(problem)
     if proposals is None or isinstance(proposals, str):
-        if isinstance(name, str):
-            files = sorted((pretrained_root() / name).glob("*/*.*"))
-            stamps = [(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-            return problem, _shipped(name, proposals, tuple(stamps))
         proposals = load_proposals(problem, variant=proposals)
     check_proposals(problem, proposals)
     return problem, proposals
-
-
-@lru_cache(16)
-def _shipped(name: str, variant: str | None, stamps: Any) -> Proposals:
-    """Proposals of files with these stamps; callers have no hold of them, to change them."""
-    del stamps
-    return load_proposals(name, variant=variant)
 
 
 class Sampler:
@@ -100,86 +85,117 @@ class Sampler:
         generator: torch.Generator,
         *,
         runs: int | None = None,
-        common: bool = False,
         points: str = "independent",
         own_only: bool = False,
         defensive_generator: torch.Generator | None = None,
     ) -> Draws:
-        """counts[j] points of every component j, with all densities at each, of batch shape (*).
+        """Draws counts[j] points of every component j, with all densities at each.
 
         Arguments:
             counts: Number of points of each component, (5,), or of the first of them.
             generator: Source of random numbers.
             runs: Number R of independent sets of points; the batch shape is then (*, R).
-            common: Whether the proposals transport the same random numbers.
-            points: `sobol` for scrambled Sobol points, counts[j] at most in as many sets as
-                `sets_of` says. A component that transports none draws independent points.
+            points: `independent`; `sobol` for scrambled Sobol points, counts[j] at most in as many
+                sets as `sets_of` says; or `common`, the same random numbers for all proposals. A
+                component that cannot take Sobol points draws independent ones.
             own_only: Whether each component's density is evaluated at its own points alone, which
                 is all that a table of coefficients needs.
             defensive_generator: Source of random numbers for points of the defensive density; by
                 default the same.
 
         Raises:
-            ValueError: a value is none that an estimate can be made of; or common random numbers
-                are wanted, and a proposal does not transport base samples; or Sobol points are,
-                and none does.
+            ValueError: f or a density has a value that no estimate can be made of; or no proposal
+                takes the points.
         """
-        drawn = {j: int(counts[j]) for j in self.present if j < len(counts) and counts[j] > 0}
-        densities: dict[int, Any] = dict(self.densities)
-        if COMPLEMENT not in drawn:  # it is none of the proposals of a table
-            densities.pop(COMPLEMENT, None)
+        components = (*self.present, DEFENSIVE)
+        drawn = {j: int(counts[j]) for j in components if j < len(counts) and counts[j] > 0}
         sources = dict.fromkeys(drawn, generator)
-        sets = 1 if runs is None else runs
-        uniform: dict[int, Tensor] = {}
-        scrambled: dict[int, int] = {}
-        if common:
-            uniform = dict.fromkeys(drawn, self._shared_noise(drawn, sets, generator))
-        if len(counts) > DEFENSIVE and counts[DEFENSIVE]:
-            drawn[DEFENSIVE] = int(counts[DEFENSIVE])
-            sources[DEFENSIVE] = defensive_generator or generator
+        # q1_complement is none of the proposals of a table.
+        densities: dict[int, Any] = {
+            j: q for j, q in self.densities.items() if j != COMPLEMENT or j in drawn
+        }
+        if DEFENSIVE in drawn:
             densities[DEFENSIVE] = DefensiveDensity(self.problem, self.y, self.theta)
+            sources[DEFENSIVE] = defensive_generator or generator
+        able = [j for j in drawn if getattr(densities[j], "takes_uniform", False)]
+        cases, dim = math.prod(self.y.shape[:-1]) * (runs or 1), self.problem.x.dim
+        uniform: dict[int, Tensor] = {}
+        sets: dict[int, int] = {}
         if points == "sobol":
-            uniform, scrambled = self._sobol(densities, drawn, sets, sources)
-        wanted = {j: n * sets for j, n in drawn.items()}
+            for j in able:
+                many, size = sets_of(drawn[j])
+                scrambled = scrambled_sobol(size, dim, cases * many, sources[j])
+                uniform[j], drawn[j] = scrambled.flatten(0, 1).to(self.y.dtype), many * size
+                if size > 1:
+                    sets[j] = many
+        elif points == "common" and len(able) == len(drawn):
+            shape, like = (cases * max(drawn.values()), dim), self.y
+            shared = torch.rand(shape, generator=generator, dtype=like.dtype, device=like.device)
+            uniform = dict.fromkeys(drawn, 1 - shared)
+        if points != "independent" and not uniform:
+            raise ValueError(
+                f"points: {points} needs proposals that can transform uniform points, which these "
+                "cannot. Use points='independent'"
+            )
+        totals = {j: n * (runs or 1) for j, n in drawn.items()}
         if own_only:
-            made = {
-                j: densities[j].draw_from_uniform(uniform[j], sources[j])
-                if j in uniform
-                else densities[j].draw(n, sources[j])
-                for j, n in wanted.items()
-            }
-            self.points = {j: x for j, (x, _) in made.items()}
+            x: dict[int, Tensor] = {}
+            log_q: dict[int, dict[int, Tensor]] = {}
+            for j, n in totals.items():
+                own, source = {j: densities[j]}, {j: sources[j]}
+                x_j, log_q_j = draw_all(own, {j: n}, source, uniform=uniform)
+                x, log_q = x | x_j, log_q | log_q_j
         else:
-            self.points, log_q = draw_all(densities, wanted, sources, uniform=uniform)
-        axis, batch = self.y.ndim - 1, self.y.shape[:-1]
+            x, log_q = draw_all(densities, totals, sources, uniform=uniform)
+        self.points = x
+        return self.evaluated(x, log_q, runs=runs, sets=sets)
 
-        def row(parts: dict[int, Tensor]) -> Tensor:
-            """Values (*, sets * n_j, ...) of every component as (*, sets * n, ...)."""
-            if sets == 1:
-                return torch.cat([parts[j] for j in drawn], axis)
-            apart = [parts[j].unflatten(axis, (sets, n)) for j, n in drawn.items()]
+    @torch.inference_mode()
+    def evaluated(
+        self,
+        x: Mapping[int, Tensor],
+        log_q: Mapping[int, Mapping[int, Tensor]],
+        *,
+        runs: int | None = None,
+        sets: Mapping[int, int] | None = None,
+    ) -> Draws:
+        """f and log p(x, y) at points of several components, beside their log densities.
+
+        Arguments:
+            x: Points of each component, by its number, (*, n_j, D); of runs one after another.
+            log_q: log_q[k][j], the log density of component k at the points of j, (*, n_j).
+            runs: Number R of runs; the batch shape is then (*, R).
+            sets: Number of scrambled sets that the points of a component are made of.
+
+        Raises:
+            ValueError: f or p(x, y) has a value that no estimate can be made of.
+        """
+        axis, many = self.y.ndim - 1, runs or 1
+        batch = self.y.shape[:-1] if runs is None else (*self.y.shape[:-1], runs)
+
+        def row(parts: Mapping[int, Tensor]) -> Tensor:
+            """Values (*, R n_j, ...) of every component as (*, R n, ...), run after run."""
+            apart = [values.unflatten(axis, (many, -1)) for values in parts.values()]
             return torch.cat(apart, axis + 1).flatten(axis, axis + 1)
 
         def numbers(values: Tensor) -> Array:
-            return values.reshape(*batch, *(() if runs is None else (sets,)), -1).cpu().numpy()
+            return values.reshape(*batch, -1).cpu().numpy()
 
-        f, log_joint = self.integrand(row(self.points))
+        f, log_joint = self.integrand(row(x))
         theta = None if self.theta is None else self.theta.cpu()
         log_E2 = self.problem.log_evidence(self.y.cpu(), theta)
         if log_E2 is not None:
-            log_E2 = np.asarray(log_E2)[(..., *(() if runs is None else (None,)))]
+            log_E2 = np.asarray(log_E2)[(..., *[None] * (runs is not None))]
         signed = not self.problem.nonnegative or self.shift > 0
         f_max = None if signed else self.problem.f_max
         return Draws(
             f=numbers(f - self.shift if self.shift else f),
             log_joint=numbers(log_joint),
-            log_q={j: numbers(own) for j, (_, own) in made.items()}
-            if own_only
-            else {k: numbers(row(log_q[k])) for k in log_q},
-            counts=drawn,
+            log_q={k: numbers(row(of_k)) for k, of_k in log_q.items()},
+            counts={j: points.shape[-2] // many for j, points in x.items()},
             signed=signed,
             log_E2=log_E2,
-            sets=scrambled,
+            sets=sets or {},
             f_max=None if f_max is None else f_max - self.shift,
         )
 
@@ -206,50 +222,6 @@ class Sampler:
                 hint = f". {BOTH_SIGNS}" if bad is negative else ""
                 raise ValueError(f"{expected}, got {values[bad][0].item():g} at x = {at}{hint}")
         return f, log_joint
-
-    def _shared_noise(
-        self, drawn: dict[int, int], sets: int, generator: torch.Generator
-    ) -> Tensor:
-        if len(set(drawn.values())) > 1:
-            raise ValueError(
-                f"draws: common random numbers need equal numbers of each proposal, got {drawn}"
-            )
-        for j in drawn:
-            if not isinstance(self.densities[j], TransformedDensity):
-                raise ValueError(
-                    f"common: common random numbers need flows, and {COMPONENTS[j]} is none. "
-                    "Use common=False"
-                )
-        size = math.prod(self.y.shape[:-1]) * next(iter(drawn.values())) * sets
-        shape, dtype, device = (size, self.problem.x.dim), self.y.dtype, self.y.device
-        return 1 - torch.rand(shape, dtype=dtype, device=device, generator=generator)
-
-    def _sobol(
-        self,
-        densities: Mapping[int, Any],
-        drawn: dict[int, int],
-        sets: int,
-        sources: Mapping[int, torch.Generator],
-    ) -> tuple[dict[int, Tensor], dict[int, int]]:
-        """Scrambled points for the components that transport them, and the sets of each.
-
-        What no set takes is taken from `drawn`.
-        """
-        cases, uniform, scrambled = math.prod(self.y.shape[:-1]) * sets, {}, {}
-        for j in drawn:
-            if getattr(densities[j], "takes_uniform", False):
-                many, size = sets_of(drawn[j])
-                drawn[j] = many * size
-                made = scrambled_sobol(size, self.problem.x.dim, cases * many, sources[j])
-                uniform[j] = made.flatten(0, 1).to(self.y.dtype)
-                if size > 1:
-                    scrambled[j] = many
-        if not uniform:
-            raise ValueError(
-                "points: sobol needs proposals that can transform uniform points, and none of "
-                "these can. Use points='independent'"
-            )
-        return uniform, scrambled
 
 
 def generators(

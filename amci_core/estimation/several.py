@@ -13,6 +13,7 @@ from __future__ import annotations
 
 __all__ = ["Contrast", "Several", "estimate_several"]
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -20,16 +21,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import t as student
 
 from amci_core._arguments import check_count, check_number, seed_from
 from amci_core.diagnostics import Verdict
 from amci_core.estimation.estimate import requirements_of
-from amci_core.estimation.result import Estimate
+from amci_core.estimation.result import Estimate, EstimateBase
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
-from amci_core.estimators.control_variates import Regressed
+from amci_core.estimators import resolve
 from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, Draws, defensive_draws
-from amci_core.estimators.uncertainty import bessel, effective_number
+from amci_core.estimators.uncertainty import Uncertainty, bessel, effective_number
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem, check_problem
@@ -42,44 +42,21 @@ FAR_FROM_ZERO = 5.0
 
 
 @dataclass(frozen=True, repr=False)
-class Contrast:
+class Contrast(EstimateBase):
     """A function of several means: a difference or a ratio.
 
     Arguments:
         value: Its estimate, (*).
-        standard_error: By the delta method, (*); NaN if one of the means has none, and for a
+        uncertainty: By the delta method, (*); unknown if that of one of the means is, and for a
             ratio whose denominator lies within five of its own standard errors of zero.
-        determined_by: How many draws determine the error, (*).
         verdict: The less favourable one of both means, (*).
     """
 
     value: Array
-    standard_error: Array
-    determined_by: Array
+    uncertainty: Uncertainty
     verdict: Verdict
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """A central interval of that level by Student's t, lower and upper ends, each (*).
-
-        Raises:
-            ValueError: the level does not lie strictly between 0 and 1.
-        """
-        expected = "a number between 0 and 1"
-        level = check_number("level", level, expected, allowed=lambda v: 0 < v < 1)
-        freedom = np.maximum(np.nan_to_num(self.determined_by, nan=np.inf), 1.0)
-        reach = np.asarray(student.ppf((1 + level) / 2, freedom)) * self.standard_error
-        return self.value - reach, self.value + reach
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        if self.value.ndim:
-            return f"values {self.value}\n95 % intervals: {low} to {high}\n{self.verdict}"
-        error = f"standard error {self.standard_error:.2g}\n95 % interval: {low:.6g} to {high:.6g}"
-        if np.isnan(self.standard_error):
-            error = "of unknown error: one of the means has none, or a denominator may be zero"
-        return f"{self.value:.6g}, {error}\n{self.verdict.text}"
-
-    __repr__ = __str__
+    positive: bool = False
+    bound: None = None
 
 
 @dataclass(frozen=True)
@@ -149,12 +126,17 @@ class Several:
         worse = second.codes > first.codes
         return Contrast(
             value=np.asarray(value),
-            standard_error=np.sqrt(variance),
-            determined_by=effective_number(np.square(z)),
+            uncertainty=Uncertainty(
+                log_unit=np.zeros_like(value),
+                value=np.asarray(value),
+                standard_error=np.sqrt(variance),
+                covariance=np.full((*variance.shape, 2, 2), np.nan),
+                effective=effective_number(np.square(z)),
+            ),
             verdict=Verdict(
                 *(
-                    np.where(worse, getattr(second, each.name), getattr(first, each.name))
-                    for each in fields(Verdict)
+                    np.where(worse, getattr(second, field.name), getattr(first, field.name))
+                    for field in fields(Verdict)
                 )
             ),
         )
@@ -215,60 +197,57 @@ def estimate_several(
             f"proposals: expected one for each of {len(problems)} problems (at least 1), got "
             f"{len(proposals)}"
         )
-    for problem, own in zip(problems, proposals, strict=True):
-        check_proposals(problem, own)
+    for problem, of_problem in zip(problems, proposals, strict=True):
+        check_proposals(problem, of_problem)
     check_number("defensive", defensive, "a number from 0 to below 1", lambda s: 0 <= s < 1)
+    check_count("draws", draws, low=1, high=MAX_POINTS)
     y, theta = problems[0].check(y, theta)
     samplers = [Sampler(p, q, y, theta) for p, q in zip(problems, proposals, strict=True)]
+    # By the numbers of a problem and of its proposal.
     densities: dict[Any, Any] = {
         (k, j): density
         for k, sampler in enumerate(samplers)
         for j, density in sampler.densities.items()
         if j != 2 or k == 0
     }
-    each_defensive = -(-defensive_draws(draws, defensive) // len(problems))
-    check_count("draws", draws, low=1, high=MAX_POINTS)
-    left = draws - each_defensive * len(problems)
+    broad = math.ceil(defensive_draws(draws, defensive) / len(problems))
+    left = draws - broad * len(problems)
     if left < 2 * len(densities):
-        least = 2 * len(densities) + each_defensive * len(problems)
+        least = 2 * len(densities) + broad * len(problems)
         raise ValueError(f"draws: expected at least {least}, two per proposal, got {draws}")
-    counts = {key: left // len(densities) for key in densities}
-    if each_defensive:
+    counts = dict.fromkeys(densities, left // len(densities))
+    if broad:
         for k, problem in enumerate(problems):
             densities[k, DEFENSIVE] = DefensiveDensity(problem, y, theta)
-            counts[k, DEFENSIVE] = each_defensive
-    drawn, log_q = draw_all(
-        densities, counts, dict.fromkeys(counts, generators(seed_from(seed, rng))[0])
-    )
-    points = torch.cat([drawn[key] for key in counts], -2)
-    rows = {key: torch.cat([log_q[key][j] for j in counts], -1).numpy() for key in counts}
-    found, first = [], None
-    for k, (problem, sampler) in enumerate(zip(problems, samplers, strict=True)):
-        f, log_joint = sampler.integrand(points)
-        first = log_joint if first is None else first
-        if not torch.allclose(log_joint, first, 1e-9, 1e-9):
-            raise ValueError(
-                f"problems: {problem.name} has another p(x, y) than {problems[0].name}. Make them "
-                "with amci_core.several"
-            )
-        log_E2 = problem.log_evidence(y, theta)
+            counts[k, DEFENSIVE] = broad
+    sources = dict.fromkeys(counts, generators(seed_from(seed, rng))[0])
+    x, log_q = draw_all(densities, counts, sources)
+
+    all_draws: list[Draws] = []
+    for k, sampler in enumerate(samplers):
         numbers = {
-            key: key[1] if key[0] == k or key == (0, 2) else OTHERS + i
-            for i, key in enumerate(counts)
+            key: key[1] if key[0] == k or key == (0, 2) else OTHERS + place
+            for place, key in enumerate(counts)
         }
-        seen = Draws(
-            f=f.numpy(),
-            log_joint=log_joint.numpy(),
-            log_q={numbers[key]: row for key, row in rows.items()},
-            counts={numbers[key]: n for key, n in counts.items()},
-            signed=not problem.nonnegative,
-            log_E2=None if log_E2 is None else np.asarray(log_E2),
-            f_max=problem.f_max,
+        of_components = {
+            numbers[key]: {numbers[other]: values for other, values in of_key.items()}
+            for key, of_key in log_q.items()
+        }
+        drawn = sampler.evaluated({numbers[key]: x[key] for key in counts}, of_components)
+        all_draws.append(drawn)
+        if not np.allclose(drawn.log_joint, all_draws[0].log_joint, 1e-9, 1e-9):
+            raise ValueError(
+                f"problems: {problems[k].name} has another p(x, y) than {problems[0].name}. Make "
+                "them with amci_core.several"
+            )
+    return Several(
+        tuple(
+            Estimate(
+                resolve("amci-cv").apply(drawn),
+                draws=drawn.n,
+                positive=problem.nonnegative,
+                requirements=requirements_of(of_problem, y, theta),
+            )
+            for drawn, problem, of_problem in zip(all_draws, problems, proposals, strict=True)
         )
-        table = np.diag([float(seen.count(j) > 0) for j in range(3)])
-        table[2, 2] *= log_E2 is None
-        shared = Regressed(table, seen, np.array([[seen.count(j) for j in range(4)]]))
-        requirements = requirements_of(proposals[k], y, theta)
-        total = sum(counts.values())
-        found.append(Estimate(shared, total, problem.nonnegative, requirements=requirements))
-    return Several(tuple(found))
+    )

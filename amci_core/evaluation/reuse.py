@@ -351,7 +351,8 @@ def reuse_stream(
     def part(number: int) -> tuple[Array, Moments, Array, Array, float]:
         """Logarithms of the means of some runs, in nats; what all of their draws say."""
         for_points, _ = generators(part_seed(seed, number))
-        drawn = sampler.draw(counts, for_points, runs=sizes[number], common=common)
+        points = "common" if common else "independent"
+        drawn = sampler.draw(counts, for_points, runs=sizes[number], points=points)
         running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
         log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
         seen = pooled(drawn.merged())

@@ -91,7 +91,7 @@ def test_a_batch_of_cases_has_a_covariance_each(made):
 def test_a_ratio_whose_denominator_may_be_zero_has_no_error(made):
     found = amci.estimate_several(*made, y=0.02, draws=400)
     assert np.isnan(found.ratio(1, 0).standard_error)
-    assert "a denominator may be zero" in str(found.ratio(1, 0))
+    assert "standard error not known" in str(found.ratio(1, 0))
     assert np.isfinite(found.ratio(0, 1).standard_error)
     assert "95 % interval" in str(found.difference(1, 0))
     for i, j in ((0, 3), (-1, 0), ("x", 0)):

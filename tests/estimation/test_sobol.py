@@ -201,5 +201,5 @@ def test_what_transports_nothing_draws_independent_points():
     )
     e = amci.estimate(problem, made, Y, THETA, draws=1000, points="sobol")
     assert dict(e.prepared.draws.sets).keys() == {3}
-    with pytest.raises(ValueError, match="transform uniform points, and none"):
+    with pytest.raises(ValueError, match="transform uniform points, which these cannot"):
         amci.estimate(problem, made, Y, THETA, draws=1000, points="sobol", defensive=0)
