@@ -228,7 +228,9 @@ def run(name: str, minutes: float, folder: Path) -> Result:
     reports: list[float] = []
     began = time.process_time()
     proposals = learn(
-        problem, minutes=minutes, progress=lambda _: reports.append(time.process_time() - began)
+        problem,
+        minutes=minutes,
+        on_progress=lambda *_: reports.append(time.process_time() - began),
     )
     taken = (time.process_time() - began) / 60
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE

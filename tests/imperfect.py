@@ -6,7 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from amci_core.flows import Proposal, Proposals
+import amci_core as amci
+from amci_core.flows import FAMILIES, Proposal, Proposals
 from amci_core.flows.density import TransformedDensity
 
 
@@ -49,3 +50,16 @@ def imperfect(problem: str = "tail-1d") -> Proposals:
         q1_minus=None,
         q2=Normal(lambda y, theta: y / 2 + 0.2 + 0 * theta, scale=0.9),
     )
+
+
+def gaussian(mean_shift=0.0, log_scale_shift=0.0):
+    """q2 = N(y / 2 + mean_shift, exp(2 log_scale_shift) / 2), tail-1d's exact one by default."""
+    q2 = FAMILIES["gaussian"](
+        amci.problem("tail-1d"), reads_theta=False, hidden=[], activation="relu"
+    ).double()
+    conditioner, last = q2.conditioner, q2.conditioner.network[-1]
+    with torch.no_grad():
+        last.weight.copy_(torch.stack([conditioner.half_width / 2, torch.zeros(1)]))
+        bias = [conditioner.centre.item() / 2 + mean_shift, 0.5 * math.log(0.5) + log_scale_shift]
+        last.bias.copy_(torch.tensor(bias))
+    return q2

@@ -54,6 +54,9 @@ def test_proposals_that_are_no_networks_stay_on_the_cpu():
 @pytest.mark.slow
 @GPU
 def test_a_gpu_trains():
-    spline = amci.training.recipe("tail-1d", "spline")
-    learnt = amci.learn("tail-1d", steps=20, choices=spline, device="cuda")
-    assert learnt.q1_plus is not None
+    term = amci.training.recipe("tail-1d", "spline").terms["q1_plus"]
+    made = amci.training.Trainer(
+        amci.problem("tail-1d"), "q1_plus", term, steps=20, seed=0, device=torch.device("cuda")
+    )
+    *_, last = made.run()
+    assert last.ended

@@ -8,7 +8,6 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -84,11 +83,9 @@ def train(
         int | None, typer.Option(help="Units of each layer of the networks, 4 to 1024.")
     ] = None,
     seed: terminal.SeedOption = 0,
-    device: terminal.DeviceOption = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
     ] = False,
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of PyTorch.")] = 1,
     progress: Annotated[
         Shown,
         typer.Option(
@@ -111,15 +108,10 @@ def train(
     `amci_core.learn`: the problem is checked, particles show where f lies, and the proposals are
     checked in the end.
     """
+    from amci_core import training
+
     if attached:
         _attach()
-    import torch
-
-    from amci_core import training
-    from amci_core.progress import Bars
-    from amci_core.training.learn import show
-
-    torch.set_num_threads(threads)
     chosen = terminal.load_one(problem)
     chosen = chosen if f is None else amci.with_target(chosen, f)
     choices = _choices(problem, variant, recipe, automatic=f is not None)
@@ -127,30 +119,34 @@ def train(
     made["settings"] = None if source is None else {"source": source}
     made = {name: value for name, value in made.items() if value is not None}
     choices = replace(choices, **made)
-    options: dict[str, Any] = {"minutes": minutes, "seed": seed, "folder": folder}
-    options |= {"resume": resume, "choices": choices, "device": device}
-
-    def stream(say: Callable[[str], None]) -> Iterator[tuple[Progress, Proposals]]:
-        return training.stream_learning(chosen, say=say, **options)
-
+    watch: dict[str, Any] = {"progress": True}
+    if progress is Shown.json:
+        watch = _lines(folder, choices.minutes if minutes is None else minutes)
     try:
-        if progress is Shown.json:
-            _print_lines(stream, folder, choices.minutes if minutes is None else minutes)
-            return
-        with Bars(shown=True) as bars:
-            for report, _ in stream(bars.say):
-                show(bars, report)
-    except (KeyboardInterrupt, training.TrainingDiverged) as error:
-        stopped = isinstance(error, KeyboardInterrupt)
+        learnt = amci.learn(
+            chosen,
+            minutes=minutes,
+            seed=seed,
+            folder=folder,
+            resume=resume,
+            choices=choices,
+            **watch,
+        )
+    except training.TrainingDiverged as error:
+        typer.echo(f"amci: {error}, in {folder}", err=True)
+        raise typer.Exit(FAILED) from None
+    if learnt.verdict is None:
         said = f"interrupted; the best so far is in {folder}, go on with --resume"
-        typer.echo(f"amci: {said if stopped else f'{error}, in {folder}'}", err=True)
-        raise typer.Exit(INTERRUPTED if stopped else FAILED) from None
-    typer.echo(f"trained: {folder}")
+        typer.echo(f"amci: {said}", err=True)
+        raise typer.Exit(INTERRUPTED)
+    if progress is Shown.bars:
+        typer.echo(f"trained: {folder}")
 
 
 def _choices(problem: str, variant: str | None, recipe: Path | None, automatic: bool) -> Choices:
     """The choices of a recipe, or automatic ones."""
     from amci_core.models.loading import is_file_name
+    from amci_core.proposals import DEFAULT_VARIANT
     from amci_core.training import choices
 
     if recipe is not None:
@@ -160,15 +156,11 @@ def _choices(problem: str, variant: str | None, recipe: Path | None, automatic: 
         return choices.Choices()
     if own:
         raise ValueError(f"variant: applies to shipped problems, got {variant}. Leave it out")
-    return choices.recipe(problem, variant or choices.DEFAULT_VARIANT)
+    return choices.recipe(problem, variant or DEFAULT_VARIANT)
 
 
-def _print_lines(
-    stream: Callable[[Callable[[str], None]], Iterator[tuple[Progress, Proposals]]],
-    folder: Path,
-    minutes: float,
-) -> None:
-    """Trains, prints progress as JSON, a line each, and saves the best so far every second."""
+def _lines(folder: Path, minutes: float) -> dict[str, Any]:
+    """Arguments of `learn` that print JSON, a line each, and save the best so far every second."""
     from amci_core.flows.storage import save_trained
     from amci_core.training import clock
 
@@ -176,7 +168,9 @@ def _print_lines(
         print(json.dumps(plain(line)), flush=True)
 
     began, save_at = clock.now(), time.monotonic()
-    for progress, best in stream(lambda message: write(message=message)):
+
+    def report(progress: Progress, best: Proposals) -> None:
+        nonlocal save_at
         spent = clock.now() - began
         write(
             **{name: getattr(progress, name) for name in ("proposal", "stage", "step", "loss")},
@@ -189,6 +183,8 @@ def _print_lines(
             save_trained(folder, best)
             save_at = time.monotonic() + SECONDS_BETWEEN_SAVES
             write(saved=str(folder))
+
+    return {"on_progress": report, "say": lambda message: write(message=message)}
 
 
 def _attach() -> None:

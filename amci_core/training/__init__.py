@@ -12,13 +12,11 @@ __all__ = [
     "form_names",
     "learn",
     "recipe",
-    "stream_learning",
-    "variants",
     "write_card",
 ]
 
-from amci_core.training.choices import Choices, form_names, recipe, variants
-from amci_core.training.learn import learn, stream_learning
+from amci_core.training.choices import Choices, form_names, recipe
+from amci_core.training.learn import learn
 from amci_core.training.objectives import Objective
 from amci_core.training.quality import write_card
 from amci_core.training.trainer import Progress, TermRecipe, Trainer, TrainingDiverged

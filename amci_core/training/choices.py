@@ -7,7 +7,7 @@ never by a clock: the same seed and time give the same weights however busy the 
 
 from __future__ import annotations
 
-__all__ = ["Choices", "form_names", "recipe", "terms_of", "variants"]
+__all__ = ["Choices", "form_names", "recipe", "terms_of"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,6 @@ from amci_core.training.objectives import Objective, objective_class
 from amci_core.training.trainer import TermRecipe
 
 FILE = "recipe.json"
-DEFAULT_VARIANT = "spline"
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Choices:
         variant: What the proposals are called.
         minutes: Time for everything, on one core, unless `learn` is told.
         note: A sentence for the model card.
-        history: Checkpoints of q1_plus that are saved with the proposals, at most.
+        history: Moments of the training by a recipe at which q1_plus is saved, 3 at least; or 0.
 
     Raises:
         ValueError: a number is out of range, there is no such objective, or two choices exclude
@@ -91,20 +90,6 @@ class Choices:
         return replace(term, settings={**term.settings, **self.settings})
 
 
-def variants(problem: str) -> tuple[str, ...]:
-    """Names of the variants that can be trained for a problem, the default first.
-
-    Returns:
-        The names.
-
-    Example:
-        >>> variants("tail-1d")
-        ('spline', 'paper')
-    """
-    names = {path.parent.name for path in (pretrained_root() / str(problem)).glob(f"*/{FILE}")}
-    return tuple(sorted(names, key=lambda name: (name != DEFAULT_VARIANT, name)))
-
-
 def recipe(problem: str, variant: str) -> Choices:
     """The choices for a variant, from `pretrained/<problem>/<variant>/recipe.json`.
 
@@ -118,7 +103,7 @@ def recipe(problem: str, variant: str) -> Choices:
         >>> recipe("tail-1d", "paper").terms["q1_plus"].objective
         'paper'
     """
-    known = variants(problem)
+    known = sorted(path.parent.name for path in (pretrained_root() / problem).glob(f"*/{FILE}"))
     if not known:
         raise ValueError(f"variant: {problem} has no recipes, got {variant!r}. Leave it out")
     check_name("variant", variant, known)

@@ -7,10 +7,11 @@ record and a checkpoint are saved in a folder if there is one.
 
 from __future__ import annotations
 
-__all__ = ["learn", "show", "stream_learning"]
+__all__ = ["learn"]
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,17 @@ import torch
 
 from amci_core._arguments import check_count, check_name, check_number, check_seed
 from amci_core.checking import check
-from amci_core.devices import AUTO, CPU, device_named, one_thread
+from amci_core.devices import one_thread
 from amci_core.evaluation.sweep import versions
 from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent
-from amci_core.flows.proposals import NAMES
 from amci_core.flows.storage import save_trained
-from amci_core.io import StoredFileError, check_path, plain, write_json
+from amci_core.io import StoredFileError, check_path, write_tensors
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
 from amci_core.progress import Bars
 from amci_core.proposals import load_proposals
-from amci_core.training.checkpoint import Checkpoint, History
+from amci_core.training import checkpoint
 from amci_core.training.choices import Choices, form_names, terms_of
 from amci_core.training.particles import NotReached
 from amci_core.training.quality import long_check
@@ -43,13 +43,13 @@ MAX_MINUTES = 10_000.0
 CHECK_SECONDS, CHECKING = 2.0, 0.03
 # With fewer steps than this the long check is a short one.
 STEPS_FOR_CHECK = 1000
+# Between two checkpoints.
+SECONDS_BETWEEN_SAVES = 30.0
 # The proposal whose history is saved.
 OF_HISTORY = "q1_plus"
 
-Say = Callable[[str], None]
 
-
-def stream_learning(
+def learn(
     problem: Problem | str,
     *,
     minutes: float | None = None,
@@ -59,10 +59,11 @@ def stream_learning(
     resume: bool = False,
     choices: Choices | None = None,
     q2: Proposals | None = None,
-    device: str = AUTO,
-    say: Say = lambda message: None,
-) -> Iterator[tuple[Progress, Proposals]]:
-    """Trains proposals for a problem, registered or not, and yields them as they improve.
+    progress: bool | None = None,
+    on_progress: Callable[[Progress, Proposals], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Proposals:
+    """Trains proposals for a problem, registered or not.
 
     The problem is checked first, see `amci_core.check`. Then each proposal is initialized:
     particles are drawn from its term by sequential Monte Carlo for many (y, theta) at once, and
@@ -77,6 +78,9 @@ def stream_learning(
 
     With the choices of a recipe the family, the objective and the number of steps of each proposal
     are the recipe's, and there are no particles and no mixture.
+
+    Meanwhile torch has one thread: its networks are small, and where cores are busy more threads
+    wait for one another.
 
     Arguments:
         problem: The problem, or the name of a shipped one.
@@ -93,13 +97,14 @@ def stream_learning(
         choices: The form, the objective, or a recipe; by default automatic.
         q2: Proposals for a problem with the same p(x, y) and another f, whose q2 is taken instead
             of training one.
-        device: The device of a training by a recipe: `auto` (the CPU, where their small steps are
-            as fast), `cpu`, `cuda` or another of torch.
-        say: Called with messages on what is done.
+        progress: Whether to show progress bars, with the time left; None: only in a terminal or a
+            notebook, and if there is no `on_progress`.
+        on_progress: Called with a report and the best proposals so far, some hundred times for
+            each proposal, one proposal after the other. Later ones are their defensive density.
+        say: Called with messages; by default they are printed above the bars.
 
-    Yields:
-        A report, and the best proposals so far: some hundred times for each proposal, one proposal
-        after the other. Later ones are their defensive density.
+    Returns:
+        The best of each. Ctrl-C ends the training with the best so far; there is no verdict then.
 
     Raises:
         ValueError: an argument is out of range, the check of the problem found an error, the
@@ -108,22 +113,17 @@ def stream_learning(
         TrainingDiverged: a loss, a gradient or a parameter of every proposal was not finite.
 
     Warning:
-        Where cores are busy call `torch.set_num_threads(1)` first. A part of the term that no draw
-        of the prior, of the defensive density and no particle reaches is not covered: see
-        `amci_core.estimate`.
+        A part of the term that no draw of the prior, of the defensive density and no particle
+        reaches is not covered: see `amci_core.estimate`.
 
     Example:
         >>> import amci_core as amci
-        >>> problem = amci.problem("tail-1d")
-        >>> for progress, proposals in stream_learning(problem, steps=2): pass
-        >>> proposals.variant, proposals.present
-        ('learnt', (0, 2))
-        >>> paper = amci.training.recipe("tail-1d", "paper")
-        >>> learn(problem, steps=2, choices=paper).variant
+        >>> learn("peak", steps=1).present
+        (0,)
+        >>> learn("tail-1d", steps=2, choices=amci.training.recipe("tail-1d", "paper")).variant
         'paper'
     """
-    problem = check_problem(problem)
-    choices = choices or Choices()
+    problem, choices = check_problem(problem), choices or Choices()
     if not isinstance(choices, Choices):
         raise ValueError(f"choices: expected Choices(family=...), got {choices!r:.60}")
     if choices.family is not None:
@@ -140,130 +140,38 @@ def stream_learning(
             allowed=lambda m: 0 < m <= MAX_MINUTES,
         )
     check_seed(seed)
-    _check_q2(problem, q2)
-    where = CPU if device == AUTO else device_named(device)
-    if not choices.terms and where != CPU:
-        raise ValueError(f"device: expected auto or cpu for automatic training, got {device!r}")
-    training = _Training(problem, choices, minutes, steps, seed, q2, folder, resume)
-    training.check(say)
-    progress: Progress | None = None
-    try:
-        for name in training.left:
-            try:
-                run = training.start(name, where, say)
-                for progress, flow in run.run(training.save_if_due):
-                    yield progress, training.add(progress, flow)
-                training.end_of_run(progress)
-            except (NotReached, TrainingDiverged) as error:
-                # The best so far, or else the defensive density; the others are trained.
-                training.failed[name] = str(error)
-                say(f"{name}: {error}")
-                if progress is None and name == training.left[-1]:
-                    raise
-        say("checks the proposals at held-out cases")
-        say(training.judge())
-    except BaseException as error:
-        if progress is not None and not isinstance(error, StoredFileError):
-            training.save()
-        raise
-    training.complete()
-    assert progress is not None
-    yield progress, training.proposals()
-
-
-def learn(
-    problem: Problem | str,
-    *,
-    minutes: float | None = None,
-    steps: int | None = None,
-    seed: int = 0,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    choices: Choices | None = None,
-    q2: Proposals | None = None,
-    device: str = AUTO,
-    progress: bool | Callable[[Progress], None] | None = None,
-) -> Proposals:
-    """Trains proposals for a problem, registered or not; see `stream_learning` for how.
-
-    Meanwhile torch has one thread: its networks are small, and where cores are busy more threads
-    wait for one another.
-
-    Arguments:
-        problem: The problem, or the name of a shipped one.
-        minutes: Time for everything together, on one core; by default 5, or the recipe's.
-        steps: Instead, steps for each proposal.
-        seed: Whole number >= 0.
-        folder: Where the best so far is saved; None for nowhere.
-        resume: Whether to go on from the folder's checkpoint.
-        choices: The form, the objective, or a recipe; by default automatic.
-        q2: Proposals for a problem with the same p(x, y) and another f, whose q2 is taken instead
-            of training one.
-        device: The device of a training by a recipe.
-        progress: Whether to show progress bars, with the time left; None: only in a terminal or a
-            notebook. Or a function, which is called with every report.
-
-    Returns:
-        The best of each. Ctrl-C ends the training with the best so far.
-
-    Raises:
-        ValueError: see `stream_learning`.
-
-    Example:
-        >>> import amci_core as amci
-        >>> learn(amci.problem("peak"), steps=1).present
-        (0,)
-    """
-    best: Proposals | None = None
-    report = progress if callable(progress) else None
-    with one_thread(), Bars(False if report else progress) as bars:  # type: ignore[arg-type]
-        try:
-            for here, newest in stream_learning(
-                problem,
-                minutes=minutes,
-                steps=steps,
-                seed=seed,
-                folder=folder,
-                resume=resume,
-                choices=choices,
-                q2=q2,
-                device=device,
-                say=bars.say,
-            ):
-                best = newest
-                report(here) if report else show(bars, here)
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            bars.say("interrupted: these are the best so far")
-    assert best is not None  # a stream has an item at least
-    return best
-
-
-def show(bars: Bars, progress: Progress) -> None:
-    """Shows a report in the bar of its proposal and stage."""
-    name = f"{progress.proposal}, {progress.stage}"
-    bars.update(name, progress.step, progress.steps, progress.figures)
-
-
-def _check_q2(problem: Problem, q2: Proposals | None) -> None:
-    if q2 is None:
-        return
-    if getattr(q2, "q2", None) is None:
+    if resume and folder is None:
+        raise ValueError("resume: expected a folder, got None. Pass the folder of the training")
+    if q2 is not None and getattr(q2, "q2", None) is None:
         raise ValueError(f"q2: expected proposals with a q2, got {q2!r:.60}")
-    other = unlike(problem, q2.problem, q2.fingerprint, "log_prior", "log_likelihood")
-    if other:
+    if q2 is not None and (
+        other := unlike(problem, q2.problem, q2.fingerprint, "log_prior", "log_likelihood")
+    ):
         raise ValueError(f"q2: expected one for p(x, y) of {problem.name}, got one for {other}")
+    training = _Training(problem, choices, minutes, steps, seed, q2, folder, resume)
+    with one_thread(), Bars(False if on_progress and progress is None else progress) as bars:
+        say = say or bars.say
+
+        def report(report: Progress) -> None:
+            name = f"{report.proposal}, {report.stage}"
+            bars.update(name, report.step, report.steps, report.figures)
+            if on_progress is not None:
+                on_progress(report, training.proposals())
+
+        try:
+            training.run(report, say)
+        except KeyboardInterrupt:
+            if not training.reported:
+                raise
+            say("interrupted: these are the best so far")
+    return training.proposals()
 
 
 class _Training:
-    """The proposals so far and their record, in a folder if there is one.
-
-    Arguments: see `stream_learning`.
+    """The proposals so far and their record, in a folder if there is one; see `learn`.
 
     Attributes:
-        left: The proposals that are still to be trained, in this order.
-        failed: Proposal name to the reason why it could not be trained.
+        reported: Whether a proposal has been trained at all.
     """
 
     def __init__(
@@ -279,52 +187,85 @@ class _Training:
     ) -> None:
         self._problem, self._choices, self._seed = problem, choices, seed
         self._minutes, self._steps = minutes, steps
-        plan = {
+        self._plan = {
             **problem.fingerprint,
             "seed": seed,
             "steps": steps,
             "minutes": minutes if choices.terms else None,
             "choices": _record(choices),
         }
-        place = None if folder is None else check_path("folder", folder)
-        self._checkpoint = Checkpoint(place, plan, resume=resume)
-        self._state = state = self._checkpoint.state or {}
-        timed = minutes is not None and not choices.terms
+        state: dict[str, Any] = {}
+        self._folder = None if folder is None else check_path("folder", folder)
+        if self._folder is not None and resume:
+            state = checkpoint.read(self._folder, self._plan)
+        elif self._folder is not None:
+            checkpoint.begin(self._folder)
+        self._resumed, self._saved = state.get("run"), -math.inf
+        timed = steps is None and not choices.terms
         self._budget = Budget(60 * (minutes or 0) if timed else math.inf, state.get("spent", 0.0))
         names = tuple(choices.terms) or terms_of(problem)
-        self.left = names = tuple(name for name in names if q2 is None or name != "q2")
-        self.failed: dict[str, str] = state.get("failed", {})
-        self._log: list[dict[str, Any]] = state.get("log", [])
-        self._history: History | None = None
-        if place is not None and choices.history:
-            self._history = History(place, choices.history, state.get("history", []))
+        self._left = names = tuple(name for name in names if q2 is None or name != "q2")
+        self._failed: dict[str, str] = state.get("failed", {})
+        self._snapshots: list[dict[str, Any]] = state.get("snapshots", [])
         self._run: AutomaticRun | RecipeRun | None = None
         self._flows: dict[str, Any] = {}
+        self.reported = False
         if state:
-            before = load_proposals(problem, folder=place)
+            before = load_proposals(problem, folder=self._folder)
             self._flows = {name: getattr(before, name) for name in names}
             self._configuration = state["card"]
-            self.left = names[names.index(state["name"]) :]
+            self._left = names[names.index(state["name"]) :]
         else:
             built = {}
             for name in names:
                 target = TARGETS[name](problem)
                 self._flows[name] = usable(DefensiveComponent(target.problem, target.term))
                 built[name] = {"family": "defensive", "arguments": {"term": target.term}}
-            self._configuration = {
-                "seed": seed,
-                "minutes": minutes,
-                "note": choices.note,
-                "versions": versions(),
-                **{"steps": {}, "seconds": {}, "recipe": {}, "proposals": built},
-            }
+            known = {"seed": seed, "minutes": minutes, "note": choices.note}
+            by_name = {"steps": {}, "seconds": {}, "recipe": {}, "proposals": built}
+            self._configuration = {**known, "versions": versions(), **by_name}
         if q2 is not None:
             self._flows["q2"] = q2.q2
             of_q2 = q2.card.get("configuration", {}).get("proposals", {}).get("q2")
             self._configuration["proposals"]["q2"] = of_q2
 
-    def check(self, say: Say) -> None:
-        """Checks the problem."""
+    def run(self, report: Callable[[Progress], None], say: Callable[[str], None]) -> None:
+        """Checks the problem, trains one proposal after the other, and checks them."""
+        self._check(say)
+        try:
+            for name in self._left:
+                try:
+                    self._run = run = self._begin(name, say)
+                    for progress, flow in run.run(self._save_if_due):
+                        self._take(run, progress, flow)
+                        report(progress)
+                except (NotReached, TrainingDiverged) as error:
+                    # The best so far, or else the defensive density; the others are trained.
+                    self._failed[name] = str(error)
+                    say(f"{name}: {error}")
+                    if not self.reported and name == self._left[-1]:
+                        raise
+            say("checks the proposals at held-out cases")
+            self._judge(say)
+        except BaseException as error:
+            if self.reported and not isinstance(error, StoredFileError):
+                self._save()
+            raise
+        self._save()
+        if self._folder is not None:
+            (self._folder / checkpoint.FILE).unlink(missing_ok=True)
+
+    def proposals(self) -> Proposals:
+        """The best so far."""
+        return Proposals(
+            problem=self._problem.name,
+            variant=self._choices.variant,
+            card={"configuration": self._configuration},
+            fingerprint=self._problem.fingerprint,
+            **{"q1_plus": None, "q1_minus": None, "q2": None, **self._flows},
+        )
+
+    def _check(self, say: Callable[[str], None]) -> None:
         with self._budget.initializing():
             limit = min(CHECK_SECONDS, CHECKING * self._budget.seconds)
             checked = check(self._problem, seconds=limit)
@@ -334,43 +275,31 @@ class _Training:
             # The first optimizer of a process imports for seconds.
             OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
 
-    def start(self, name: str, device: torch.device, say: Say) -> AutomaticRun | RecipeRun:
+    def _begin(self, name: str, say: Callable[[str], None]) -> AutomaticRun | RecipeRun:
         """The run of a proposal, or what is left of it."""
-        run: AutomaticRun | RecipeRun
-        state = self._state.pop("run", None)
-        if self._choices.terms:
-            term = self._choices.term(name)
-            run = RecipeRun(
+        state, self._resumed, choices = self._resumed, None, self._choices
+        if not choices.terms:
+            # What one proposal leaves of its time, the next ones have.
+            terms = len(self._left) - self._left.index(name)
+            return AutomaticRun(
                 self._problem,
                 name,
-                term,
-                steps=self._steps or term.steps(self._minutes or 0),
-                seed=self._seed,
-                device=device,
-                early=name == OF_HISTORY and self._history is not None,
-                q2=self._flows.get("q2"),
-                state=state,
+                self._budget,
+                terms,
+                self._steps,
+                self._seed,
+                choices,
+                say,
+                state,
             )
-        else:
-            run = AutomaticRun(
-                self._problem,
-                name,
-                budget=self._budget,
-                # What one proposal leaves of its time, the next ones have.
-                terms=len(self.left) - self.left.index(name),
-                steps=self._steps,
-                seed=self._seed,
-                choices=self._choices,
-                say=say,
-                state=state,
-            )
-        self._run = run
-        return run
+        term = choices.term(name)
+        steps = self._steps or term.steps(self._minutes or 0)
+        moments = choices.history if name == OF_HISTORY and self._folder else 0
+        q2 = self._flows.get("q2")
+        return RecipeRun(self._problem, name, term, steps, self._seed, moments, q2, state)
 
-    def add(self, progress: Progress, flow: Trainable) -> Proposals:
-        """Takes the best so far of the run, and returns all proposals."""
-        run = self._run
-        assert run is not None
+    def _take(self, run: AutomaticRun | RecipeRun, progress: Progress, flow: Trainable) -> None:
+        """Takes the best so far of a run, and its record."""
         name, record = run.name, self._configuration
         others = sum(s for other, s in record["seconds"].items() if other != name)
         news = {
@@ -379,88 +308,56 @@ class _Training:
             "recipe": run.recipe,
             "proposals": run.entry,
         }
-        # A new record for each report: those before are in the proposals before.
+        # A new record for each report: those before belong to the proposals before.
         changed = {field: {**record[field], name: value} for field, value in news.items()}
         self._configuration = {**record, **changed}
         self._flows[name] = flow
-        entry = {
-            "proposal": name,
-            "stage": progress.stage,
+        self.reported = True
+        known = {snapshot["step"] for snapshot in self._snapshots}
+        if progress.step in run.moments and progress.step not in known:
+            self._save_snapshot(progress, flow)
+
+    def _save_snapshot(self, progress: Progress, flow: Trainable) -> None:
+        """Saves the best so far at a moment of its training."""
+        folder, file = self._folder, f"snapshots/{progress.step:06d}.safetensors"
+        assert folder is not None
+        snapshot = {
+            "file": file,
+            "sha256": write_tensors(folder / file, flow.state_dict()),
             "step": progress.step,
             "seconds": round(progress.seconds, 2),
-            "loss": progress.loss,
-            **vars(progress.quality),
+            "relative_variance": progress.best if math.isfinite(progress.best) else None,
         }
-        # A run that is resumed at step 0 reports it again.
-        if not self._log or any(self._log[-1][key] != entry[key] for key in list(entry)[:3]):
-            self._log.append(entry)
-        self._add_history(progress)
-        return self.proposals()
+        self._snapshots.append(snapshot)
 
-    def end_of_run(self, progress: Progress | None) -> None:
-        """The last report of a run has been taken."""
-        if progress is not None:
-            self._add_history(progress, ended=True)
+    def _save_if_due(self) -> None:
+        if time.monotonic() > self._saved + SECONDS_BETWEEN_SAVES:
+            self._save()
 
-    def _add_history(self, progress: Progress, ended: bool = False) -> None:
-        run = self._run
-        if self._history is None or run is None or run.name != OF_HISTORY or not run.trainer:
+    def _save(self) -> None:
+        """Saves the best so far, and a checkpoint if there is a state to go on from."""
+        if self._folder is None or self._run is None:
             return
-        flow, step = self._flows[run.name], run.steps_done
-        built = run.entry
-        self._history.add(run.trainer, progress, flow, step=step, ended=ended, built=built)
-
-    def proposals(self) -> Proposals:
-        """The best so far."""
-        parts: Any = {name: self._flows.get(name) for name in NAMES}
-        return Proposals(
-            self._problem.name,
-            self._choices.variant,
-            card={"configuration": self._configuration},
-            fingerprint=self._problem.fingerprint,
-            **parts,
-        )
-
-    def save_if_due(self) -> None:
-        """Saves, half a minute after the last time."""
-        if self._checkpoint.due:
-            self.save()
-
-    def save(self) -> None:
-        """Saves the best so far, the log, and a checkpoint if there is a state to go on from."""
-        folder = self._checkpoint.folder
-        if folder is None or self._run is None:
-            return
-        history = [] if self._history is None else self._history.entries
-        save_trained(folder, self.proposals(), history)
-        write_json(folder / "training.json", plain(self._log))
+        save_trained(self._folder, self.proposals(), self._snapshots)
+        self._saved = time.monotonic()
         if (state := self._run.state()) is not None:
-            training = {"card": self._configuration, "failed": self.failed, "log": self._log}
-            training |= {"history": history, "spent": self._budget.spent}
-            self._checkpoint.save({**training, "name": self._run.name, "run": state})
+            training = {"card": self._configuration, "failed": self._failed}
+            training |= {"snapshots": self._snapshots, "spent": self._budget.spent}
+            training |= {"name": self._run.name, "run": state}
+            checkpoint.write(self._folder, self._plan, training)
 
-    def judge(self) -> str:
-        """Checks the proposals at held-out cases, for their card, and says how they are."""
+    def _judge(self, say: Callable[[str], None]) -> None:
+        """Checks the proposals at held-out cases, for their card."""
         steps = max(self._configuration["steps"].values(), default=0)
-        counted = self._steps is not None or bool(self._choices.terms)
         # Few steps are for a try, and not worth a long check.
-        few = {"cases": 1 + steps // 50, "draws": 2000} if steps < STEPS_FOR_CHECK else {}
+        tried = math.isinf(self._budget.seconds) and steps < STEPS_FOR_CHECK
+        few: dict[str, Any] = {"cases": 1 + steps // 50, "draws": 2000} if tried else {}
         left = self._budget.seconds - self._budget.spent
-        verdict = long_check(
-            self._problem, self.proposals(), seconds=left, **(few if counted else {})
-        )
-        missing = [f"{name} could not be trained ({why})" for name, why in self.failed.items()]
+        verdict = long_check(self._problem, self.proposals(), seconds=left, **few)
+        missing = [f"{name} could not be trained ({why})" for name, why in self._failed.items()]
         verdict["text"] = "; ".join([*missing, verdict["text"]])
         self._configuration = {**self._configuration, "verdict": verdict}
-        text: str = verdict["text"]
-        return text
-
-    def complete(self) -> None:
-        """Saves for the last time; nothing is left to resume from."""
-        if self._history is not None:
-            self._history.thin()
-        self.save()
-        self._checkpoint.remove()
+        say(verdict["text"])
 
 
 def _record(choices: Choices) -> dict[str, Any]:

@@ -20,6 +20,7 @@ __all__ = ["NotReached", "draw_particles", "smc"]
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -189,12 +190,17 @@ def smc(
         NotReached: the term is zero at all draws of the prior in every case, or no case was
             reached in time.
     """
-    started = clock.now()
-    with torch.inference_mode():
-        state = _Sampler(target, y, theta, particles, generator)
+    started, dim = clock.now(), target.problem.x.dim
+    cases = Cases(target, y, theta)
 
-        def late(share: float) -> bool:
-            return clock.now() - started > share * seconds
+    def late(share: float) -> bool:
+        return clock.now() - started > share * seconds
+
+    with torch.inference_mode():
+        state = init(cases, particles, generator)
+        points = state.line.flatten(0, 1)
+        prior = points.mean(0), points.std(0)
+        draws = particles * _draw_again(cases, state, started + 0.2 * seconds, generator)
 
         def temper(chosen: Tensor) -> Tensor:
             """Takes chosen cases to the exponent 1; returns which of all have come there."""
@@ -203,11 +209,12 @@ def smc(
                 # The first level is all that f = 0 or 1 needs.
                 if not len(rows) or (level and late(0.5)):
                     break
-                state.step_up(rows)
-                state.move(rows, MOVES)
+                state.put(rows, step(cases.take(rows), state.take(rows), prior, generator))
             return state.exponent >= 1
 
-        state.draw_again(started + 0.2 * seconds)
+        def move_some(rows: Tensor, times: int) -> None:
+            state.put(rows, move(cases.take(rows), state.take(rows), prior, times, generator))
+
         alive = (state.log_L > -math.inf).sum(-1)
         # A case with few of them does better with its neighbours' particles.
         many = alive >= particles // 4
@@ -215,35 +222,36 @@ def smc(
         reached = temper(many if many.any() else some)
         if target.refers:
             reference = target.reference(y, theta)
-            reached = state.take_from(reference, reached, least=particles / 4)
+            reached = _take_draws(cases, state, reference, reached, particles / 4, generator)
             # In many coordinates thousands of draws of the problem's own are worth a few, which
             # become more by moves.
             if not reached.any():
-                reached = state.take_from(target.own(y, theta), reached, least=ENOUGH)
-                state.move(reached.nonzero()[:, 0], LAST_MOVES * (1 + state.dim // 10))
+                own = target.own(y, theta)
+                reached = _take_draws(cases, state, own, reached, ENOUGH, generator)
+                move_some(reached.nonzero()[:, 0], LAST_MOVES * (1 + dim // 10))
         for _ in range(ROUNDS):
             rows, givers = (~reached).nonzero()[:, 0], reached.nonzero()[:, 0]
             if not len(rows) or not len(givers) or late(0.8):
                 break
             # A case that is reached from nearby keeps more of its neighbours' particles.
             for least in (particles, particles // 4, ENOUGH):
-                taken = state.take_from_neighbours(rows, givers, least)
+                taken = _take_from_neighbours(cases, state, rows, givers, least, generator)
                 if len(taken):
                     break
             else:
                 break
             reached[taken] = True
             state.exponent[taken] = 1.0
-            state.move(taken, LAST_MOVES)
+            move_some(taken, LAST_MOVES)
         reached |= temper(~reached & some)
         # Modes of one case are offered to all. In many coordinates particles forget slowly which
         # few of them they come from.
         everyone = reached.nonzero()[:, 0]
-        for _ in range(1 + state.dim // 10):
+        for _ in range(1 + dim // 10):
             if len(everyone) < 2 or late(0.9):
                 break
-            state.take_from_neighbours(everyone, everyone, ENOUGH)
-            state.move(everyone, LAST_MOVES if state.dim <= 10 else 50)
+            _take_from_neighbours(cases, state, everyone, everyone, ENOUGH, generator)
+            move_some(everyone, LAST_MOVES if dim <= 10 else 50)
         if not len(everyone) and alive.any():
             raise NotReached(
                 f"time: particles have not converged after {clock.now() - started:.1f} s, though "
@@ -252,7 +260,7 @@ def smc(
             )
         if not len(everyone):
             raise NotReached(
-                f"f: the term is zero at all {particles * state.tries:,} prior draws of each of "
+                f"f: the term is zero at all {draws:,} prior draws of each of "
                 f"{len(y)} cases, so training cannot start. Define sample_defensive and "
                 "log_defensive, or let the range of theta begin at common events"
             )
@@ -264,205 +272,270 @@ def smc(
     return Particles(y[rows], theta, line.clone(), x.clone(), missed), rows
 
 
-class _Sampler:
-    """Cases with their particles, and log p and log L at these, in the unconstrained space."""
+class Cases(NamedTuple):
+    """Cases of a target: y (cases, D_y) and theta (cases, D_theta) or None."""
 
-    def __init__(
-        self,
-        target: Target,
-        y: Tensor,
-        theta: Tensor | None,
-        n: int,
-        generator: torch.Generator,
-    ) -> None:
-        self.target, self.generator, self.n = target, generator, n
-        self.y, self.theta = y, theta
-        self.line = self._from_prior(len(y))
-        everywhere = self.line.flatten(0, 1)
-        self.centre, self.scale = everywhere.mean(0), everywhere.std(0)
-        self.dim = self.line.shape[-1]
-        self.log_p, self.log_L = self.at(self.line, slice(None))
-        self.exponent = torch.zeros_like(self.log_L[:, 0])
-        self.tries = 1
-        read = y if theta is None else torch.cat([y, theta], -1)
-        centre = read.mean(0)
-        least = (1e-6 * centre.abs()).clamp(min=torch.finfo(read.dtype).tiny)
-        read = read - centre
-        self.where = read / read.square().mean(0).sqrt().maximum(least)
+    target: Target
+    y: Tensor
+    theta: Tensor | None
 
-    def _from_prior(self, cases: int) -> Tensor:
-        x = self.target.problem.sample_prior(cases * self.n, self.generator).to(self.y)
-        line: Tensor = self.target.to_support.inverse(x.reshape(cases, self.n, -1), None)[0]
-        return line
+    def take(self, rows: Tensor) -> Cases:
+        """Some of the cases."""
+        return Cases(self.target, self.y[rows], None if self.theta is None else self.theta[rows])
 
-    def at(self, line: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """log p and log L, (rows, n), at points of some cases."""
+    def densities(self, line: Tensor) -> tuple[Tensor, Tensor]:
+        """log p and log L, (cases, n), at points (cases, n, D) of the unconstrained space."""
         x, log_det = self.target.to_support.forward(line, None)
         # A log likelihood of 1e10 nats has no digits left in single precision.
-        x, y = x.double(), self.y[rows].double()
-        theta = None if self.theta is None else self.theta[rows].double()
+        x, y = x.double(), self.y.double()
+        theta = None if self.theta is None else self.theta.double()
         log_prior = self.target.problem.log_prior(x)
         log_g = self.target.log_density(x, y, theta)
         log_p = (log_prior + log_det).nan_to_num(-math.inf, -math.inf, -math.inf)
         log_L = torch.where(log_prior > -math.inf, log_g - log_prior, -math.inf)
         return log_p, log_L.nan_to_num(-math.inf, -math.inf, -math.inf)
 
-    def _resampled(self, weights: Tensor) -> Tensor:
-        return torch.multinomial(weights, self.n, replacement=True, generator=self.generator)
+    def distances(self, rows: Tensor, others: Tensor) -> Tensor:
+        """Distances of some cases to others, each number in units of its spread over all."""
+        read = self.y if self.theta is None else torch.cat([self.y, self.theta], -1)
+        centre = read.mean(0)
+        least = (1e-6 * centre.abs()).clamp(min=torch.finfo(read.dtype).tiny)
+        read = read - centre
+        place = read / read.square().mean(0).sqrt().maximum(least)
+        return torch.cdist(place[rows], place[others])
 
-    def draw_again(self, until: float) -> None:
-        """Draws the prior again for cases whose L is zero nearly everywhere, some times."""
-        for tried in range(TRIES):
-            if tried and clock.now() > until:
-                break
-            alive = self.log_L > -math.inf
-            rows = (alive.sum(-1) < self.n // 4).nonzero()[:, 0]
-            if not len(rows):
-                break
-            self.tries = tried + 2
-            line = self._from_prior(len(rows))
-            log_p, log_L = self.at(line, rows)
-            new = ~alive[rows] & (log_L > -math.inf)
-            self.line[rows] = torch.where(new[..., None], line, self.line[rows])
-            self.log_p[rows] = torch.where(new, log_p, self.log_p[rows])
-            self.log_L[rows] = torch.where(new, log_L, self.log_L[rows])
 
-    def step_up(self, rows: Tensor) -> None:
-        """Raises the exponent of some cases until half of the particles are effective."""
-        log_L, now = self.log_L[rows], self.exponent[rows]
+class State(NamedTuple):
+    """Particles of cases.
 
-        def tempered(step: Tensor) -> Tensor:
-            return torch.where(log_L > -math.inf, step[:, None] * log_L, -math.inf)
+    Arguments:
+        line: In the unconstrained space, (cases, n, D).
+        log_p: The prior's log density there, (cases, n).
+        log_L: log L there, (cases, n).
+        exponent: b of the density L^b p(x) that they follow, (cases,).
+    """
 
-        def effective(step: Tensor) -> Tensor:
-            log_w = tempered(step)
-            return torch.exp(2 * log_w.logsumexp(-1) - (2 * log_w).logsumexp(-1))
+    line: Tensor
+    log_p: Tensor
+    log_L: Tensor
+    exponent: Tensor
 
-        # Relative to those that are not dead: f = 0 leaves the others as they are.
-        wanted = 0.5 * (log_L > -math.inf).sum(-1)
-        high = (1 - now).log()
-        low = torch.full_like(high, LEAST_LOG_STEP)
-        enough = effective(high.exp()) >= wanted
-        # On the log scale: with very informative data the first step is tiny.
-        for _ in range(30):
-            middle = (low + high) / 2
-            good = effective(middle.exp()) >= wanted
-            low, high = torch.where(good, middle, low), torch.where(good, high, middle)
-        step = torch.where(enough, 1 - now, low.exp())
-        index = self._resampled(torch.softmax(tempered(step), -1))
-        self.line[rows] = self.line[rows].gather(1, index[..., None].expand(-1, -1, self.dim))
-        self.log_p[rows] = self.log_p[rows].gather(1, index)
-        self.log_L[rows] = self.log_L[rows].gather(1, index)
-        self.exponent[rows] = torch.where(enough, 1.0, now + step)
+    def take(self, rows: Tensor) -> State:
+        """Those of some cases, copied."""
+        return State(*(part[rows] for part in self))
 
-    def take_from(self, density: Density, reached: Tensor, *, least: float) -> Tensor:
-        """Takes weighted draws of a density where their effective sample size is large enough.
+    def put(self, rows: Tensor, new: State) -> None:
+        """Replaces those of some cases."""
+        for part, values in zip(self, new, strict=True):
+            part[rows] = values
 
-        Cases that are reached keep what they have where the density misses a part of it.
+    def resampled(self, weights: Tensor, generator: torch.Generator) -> State:
+        """As many particles of each case, drawn by weights (cases, n)."""
+        index = _resample(weights, weights.shape[-1], generator)
+        parts = self.log_p.gather(1, index), self.log_L.gather(1, index)
+        return State(_gather(self.line, index), *parts, self.exponent)
 
-        Arguments:
-            density: At y and theta.
-            reached: The cases that are reached so far, (cases,).
-            least: The least effective sample size.
 
-        Returns:
-            The cases that are reached then, (cases,).
-        """
+def init(cases: Cases, n: int, generator: torch.Generator) -> State:
+    """n draws of the prior for each case."""
+    x = cases.target.problem.sample_prior(len(cases.y) * n, generator).to(cases.y)
+    line = cases.target.to_support.inverse(x.reshape(len(cases.y), n, -1), None)[0]
+    log_p, log_L = cases.densities(line)
+    return State(line, log_p, log_L, torch.zeros_like(log_L[:, 0]))
 
-        def log_weights(x: Tensor, log_h: Tensor) -> Tensor:
-            log_w = self.target.log_density(x, self.y, self.theta) - log_h
-            return log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
 
-        x, log_h = density.draw(4 * self.n, self.generator)
-        log_w = log_weights(x, log_h)
-        top = log_w.amax(-1, keepdim=True).clamp(min=-1e30)
-        weights = (log_w - top).exp()
-        effective = weights.sum(-1).square() / weights.square().sum(-1).clamp(min=1e-30)
-        have = self.target.to_support.forward(self.line, None)[0]
-        above = log_weights(have, density.log_prob(have)) - top
-        far = above > math.log(FAR_ABOVE) + weights.mean(-1, keepdim=True).log()
-        whole = ~reached | (far.double().mean(-1) < MISSED)
-        rows = ((effective >= least) & whole).nonzero()[:, 0]
+def step(
+    cases: Cases, state: State, prior: tuple[Tensor, Tensor], generator: torch.Generator
+) -> State:
+    """One step of SMC: a larger exponent, particles resampled by their weights, and moves."""
+    return move(cases, temper(state, generator), prior, MOVES, generator)
+
+
+def temper(state: State, generator: torch.Generator) -> State:
+    """Raises the exponent until half of the particles are effective, and resamples."""
+    log_L, now = state.log_L, state.exponent
+
+    def log_weights(step: Tensor) -> Tensor:
+        return torch.where(log_L > -math.inf, step[:, None] * log_L, -math.inf)
+
+    def effective(step: Tensor) -> Tensor:
+        log_w = log_weights(step)
+        return torch.exp(2 * log_w.logsumexp(-1) - (2 * log_w).logsumexp(-1))
+
+    # Relative to those that are not dead: f = 0 leaves the others as they are.
+    half = 0.5 * (log_L > -math.inf).sum(-1)
+    high = (1 - now).log()
+    low = torch.full_like(high, LEAST_LOG_STEP)
+    enough = effective(high.exp()) >= half
+    # On the log scale: with very informative data the first step is tiny.
+    for _ in range(30):
+        middle = (low + high) / 2
+        good = effective(middle.exp()) >= half
+        low, high = torch.where(good, middle, low), torch.where(good, high, middle)
+    step = torch.where(enough, 1 - now, low.exp())
+    raised = state._replace(exponent=torch.where(enough, 1.0, now + step))
+    return raised.resampled(torch.softmax(log_weights(step), -1), generator)
+
+
+def move(
+    cases: Cases,
+    state: State,
+    prior: tuple[Tensor, Tensor],
+    times: int,
+    generator: torch.Generator,
+) -> State:
+    """Metropolis steps that leave L^b p as it is: of each half in turn, of two kinds in turn.
+
+    Arguments:
+        cases: The cases.
+        state: Their particles.
+        prior: Mean and standard deviation of the prior in the unconstrained space, (D,).
+        times: Number of steps.
+        generator: Source of all randomness.
+    """
+    b = state.exponent[:, None]
+    for i in range(times):
+        mine, theirs = torch.randperm(state.line.shape[1], generator=generator).tensor_split(2)
+        now, others = state.line[:, mine], state.line[:, theirs]
+        if i % 2:
+            proposed, log_ratio = _autoregression(now, prior, generator)
+        else:
+            # Now and then from one mode into another.
+            length = None if i % 6 == 4 else 2.38 / math.sqrt(2 * now.shape[-1])
+            proposed, log_ratio = _evolution(now, others, length, generator)
+        log_p, log_L = cases.densities(proposed)
+        old_p, old_L = state.log_p[:, mine], state.log_L[:, mine]
+        log_a = log_p - old_p + log_ratio + torch.where(b > 0, b * (log_L - old_L), 0.0)
+        accept = torch.rand(log_a.shape, generator=generator).log() < log_a
+        state.line[:, mine] = torch.where(accept[..., None], proposed, now)
+        state.log_p[:, mine] = torch.where(accept, log_p, old_p)
+        state.log_L[:, mine] = torch.where(accept, log_L, old_L)
+    return state
+
+
+def _evolution(
+    now: Tensor, others: Tensor, length: float | None, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Differential evolution: along the difference of two particles of the other half."""
+    pick = torch.randint(others.shape[1], (2, *now.shape[:2]), generator=generator)
+    one, other = (_gather(others, index) for index in pick)
+    length = 1.0 if length is None else length * _factor(generator)
+    jitter = torch.randn(now.shape, generator=generator).to(now)
+    proposed = now + length * (one - other) + 1e-3 * jitter * others.std(1, keepdim=True)
+    return proposed, now.new_zeros(())
+
+
+def _autoregression(
+    now: Tensor, prior: tuple[Tensor, Tensor], generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """A step that leaves the normal density of the prior's mean and deviation as it is."""
+    centre, scale = prior
+    length = min(1.0, 0.4 * _factor(generator))
+    noise = torch.randn(now.shape, generator=generator).to(now)
+    z = (now - centre) / scale
+    new = math.sqrt(1 - length**2) * z + length * noise
+    return centre + scale * new, (new.square() - z.square()).sum(-1) / 2
+
+
+def _factor(generator: torch.Generator) -> float:
+    return math.exp(0.7 * float(torch.randn((), generator=generator)) - 0.25)
+
+
+def _draw_again(cases: Cases, state: State, until: float, generator: torch.Generator) -> int:
+    """Draws the prior again for cases whose L is zero nearly everywhere; returns how often."""
+    n, times = state.line.shape[1], 1
+    for tried in range(TRIES):
+        if tried and clock.now() > until:
+            break
+        alive = state.log_L > -math.inf
+        rows = (alive.sum(-1) < n // 4).nonzero()[:, 0]
         if not len(rows):
-            return reached
-        index = self._resampled(weights[rows])
-        x = x[rows].gather(1, index[..., None].expand(-1, -1, self.dim))
-        self.line[rows] = self.target.to_support.inverse(x, None)[0]
-        self.log_p[rows], self.log_L[rows] = self.at(self.line[rows], rows)
-        self.exponent[rows] = 1.0
-        return reached | torch.zeros_like(reached).index_fill(0, rows, True)
+            break
+        times += 1
+        drawn = init(cases.take(rows), n, generator)
+        new = ~alive[rows] & (drawn.log_L > -math.inf)
+        state.line[rows] = torch.where(new[..., None], drawn.line, state.line[rows])
+        state.log_p[rows] = torch.where(new, drawn.log_p, state.log_p[rows])
+        state.log_L[rows] = torch.where(new, drawn.log_L, state.log_L[rows])
+    return times
 
-    def take_from_neighbours(self, rows: Tensor, givers: Tensor, least: int) -> Tensor:
-        """Takes particles of the nearest givers, resampled by a case's own target over theirs.
 
-        Arguments:
-            rows: The cases that take.
-            givers: The cases that give.
-            least: The least effective sample size of a case's new particles.
+def _take_draws(
+    cases: Cases,
+    state: State,
+    density: Density,
+    reached: Tensor,
+    least: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """Takes weighted draws of a density where their effective sample size is at least so large.
 
-        Returns:
-            The rows that got enough of them.
-        """
-        size = min(NEIGHBOURS, len(givers))
-        taken = []
-        for part in rows.split(max(1, AT_ONCE // (size * self.n * self.dim))):
-            near = torch.cdist(self.where[part], self.where[givers])
-            chosen = givers[near.topk(size, largest=False).indices]  # (rows, k)
-            some = torch.randint(self.n, (*chosen.shape, self.n), generator=self.generator)
-            given = self.line[chosen[..., None], some].flatten(1, 2)  # (rows, k n, D)
-            their_L = self.log_L[chosen[..., None], some].flatten(1)
-            _, log_L = self.at(given, part)
-            log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
-            fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
-            # NaN where none fits.
-            part, given, log_w = part[fits], given[fits], log_w[fits]
-            if len(part):
-                index = self._resampled(log_w.softmax(-1))
-                taken.append((part, given.gather(1, index[..., None].expand(-1, -1, self.dim))))
-        # Only now: cases may be each other's neighbours.
-        for part, line in taken:
-            self.line[part] = line
-            self.log_p[part], self.log_L[part] = self.at(line, part)
-        return torch.cat([part for part, _ in taken]) if taken else rows[:0]
+    Cases that are reached keep what they have where the density misses a part of it. Returns the
+    cases that are reached then, (cases,).
+    """
+    target, n = cases.target, state.line.shape[1]
 
-    def move(self, rows: Tensor, times: int) -> None:
-        """Moves the particles of some cases: of each half in turn, by two kinds of steps."""
-        for i in range(times):
-            order = torch.randperm(self.n, generator=self.generator)
-            mine, theirs = order.tensor_split(2)
-            line = self.line[rows]
-            now = line[:, mine]
-            step = self._autoregression if i % 2 else self._evolution
-            proposed, log_ratio = step(now, line[:, theirs], i)
-            log_p, log_L = self.at(proposed, rows)
-            b = self.exponent[rows][:, None]
-            old_p, old_L = self.log_p[rows][:, mine], self.log_L[rows][:, mine]
-            log_a = log_p - old_p + log_ratio + torch.where(b > 0, b * (log_L - old_L), 0.0)
-            u = torch.rand(log_a.shape, generator=self.generator)
-            accept = u.log() < log_a
-            cells = rows[:, None], mine
-            self.line[cells] = torch.where(accept[..., None], proposed, now)
-            self.log_p[cells] = torch.where(accept, log_p, old_p)
-            self.log_L[cells] = torch.where(accept, log_L, old_L)
+    def log_weights(x: Tensor, log_h: Tensor) -> Tensor:
+        log_w = target.log_density(x, cases.y, cases.theta) - log_h
+        return log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
 
-    def _evolution(self, now: Tensor, others: Tensor, i: int) -> tuple[Tensor, Tensor]:
-        """Differential evolution: along the difference of two particles of the other half."""
-        shape = now.shape[:2]
-        pick = torch.randint(others.shape[1], (2, *shape), generator=self.generator)
-        one, other = (others.gather(1, p[..., None].expand_as(now)) for p in pick)
-        # Now and then from one mode into another.
-        length = 1.0 if i % 6 == 4 else 2.38 / math.sqrt(2 * self.dim) * self._factor()
-        jitter = torch.randn(now.shape, generator=self.generator).to(now)
-        proposed = now + length * (one - other) + 1e-3 * jitter * others.std(1, keepdim=True)
-        return proposed, now.new_zeros(())
+    x, log_h = density.draw(4 * n, generator)
+    log_w = log_weights(x, log_h)
+    top = log_w.amax(-1, keepdim=True).clamp(min=-1e30)
+    weights = (log_w - top).exp()
+    effective = weights.sum(-1).square() / weights.square().sum(-1).clamp(min=1e-30)
+    have = target.to_support.forward(state.line, None)[0]
+    above = log_weights(have, density.log_prob(have)) - top
+    far = above > math.log(FAR_ABOVE) + weights.mean(-1, keepdim=True).log()
+    whole = ~reached | (far.double().mean(-1) < MISSED)
+    rows = ((effective >= least) & whole).nonzero()[:, 0]
+    if not len(rows):
+        return reached
+    x = _gather(x[rows], _resample(weights[rows], n, generator))
+    line = target.to_support.inverse(x, None)[0]
+    densities = cases.take(rows).densities(line)
+    state.put(rows, State(line, *densities, torch.ones_like(state.exponent[rows])))
+    return reached | torch.zeros_like(reached).index_fill(0, rows, True)
 
-    def _autoregression(self, now: Tensor, others: Tensor, i: int) -> tuple[Tensor, Tensor]:
-        """A step that leaves the normal density of the prior's mean and deviation as it is."""
-        length = min(1.0, 0.4 * self._factor())
-        noise = torch.randn(now.shape, generator=self.generator).to(now)
-        z = (now - self.centre) / self.scale
-        new = math.sqrt(1 - length**2) * z + length * noise
-        return self.centre + self.scale * new, (new.square() - z.square()).sum(-1) / 2
 
-    def _factor(self) -> float:
-        return math.exp(0.7 * float(torch.randn((), generator=self.generator)) - 0.25)
+def _take_from_neighbours(
+    cases: Cases,
+    state: State,
+    rows: Tensor,
+    givers: Tensor,
+    least: int,
+    generator: torch.Generator,
+) -> Tensor:
+    """Takes particles of the nearest givers, resampled by a case's own target over theirs.
+
+    Returns the rows whose new particles have at least that effective sample size.
+    """
+    n, dim = state.line.shape[1:]
+    size = min(NEIGHBOURS, len(givers))
+    taken = []
+    for part in rows.split(max(1, AT_ONCE // (size * n * dim))):
+        nearest = cases.distances(part, givers).topk(size, largest=False).indices
+        chosen = givers[nearest]  # (rows, k)
+        some = torch.randint(n, (*chosen.shape, n), generator=generator)
+        line = state.line[chosen[..., None], some].flatten(1, 2)  # (rows, k n, D)
+        their_L = state.log_L[chosen[..., None], some].flatten(1)
+        _, log_L = cases.take(part).densities(line)
+        log_w = torch.where(log_L > -math.inf, log_L - their_L, -math.inf)
+        fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
+        # NaN where none fits.
+        part, line, log_w = part[fits], line[fits], log_w[fits]
+        if len(part):
+            taken.append((part, _gather(line, _resample(log_w.softmax(-1), n, generator))))
+    # Only now: cases may be each other's neighbours.
+    for part, line in taken:
+        state.put(part, State(line, *cases.take(part).densities(line), state.exponent[part]))
+    return torch.cat([part for part, _ in taken]) if taken else rows[:0]
+
+
+def _resample(weights: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    return torch.multinomial(weights, n, replacement=True, generator=generator)
+
+
+def _gather(points: Tensor, index: Tensor) -> Tensor:
+    """The points (cases, n, D) of an index (cases, m): (cases, m, D)."""
+    return points.gather(1, index[..., None].expand(-1, -1, points.shape[-1]))

@@ -12,7 +12,7 @@ __all__ = ["HeldOut", "Quality", "long_check", "write_card"]
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,8 @@ from amci_core.training.targets import TARGETS, Target
 
 # What each proposal is for, by the names of an estimate's terms with all of them.
 TERM_OF = dict(zip(PROPOSALS, TERMS, strict=True)) | {"q1_complement": "E1_complement"}
-# Weights are selected on the cases and draws of one seed, and reported on those of another.
+# Of the cases and draws on which weights are selected.
 SELECTION_SEED = 2_019_06_09
-REPORT_SEED = 2_019_06_10
 # Coordinates of points that are computed together: memory.
 AT_ONCE = 700_000
 # Draws that the defensive component makes cost about their share of all draws where the flow is
@@ -61,8 +60,6 @@ LEAST_SHARE = 0.02
 # A particle is missed where its weight is so many times the mean, which a thousand draws hardly
 # meet; a case is not to be trusted where more than this share of its particles is missed.
 FAR_ABOVE, LARGEST_MISSED = 100.0, 0.05
-# The probability that cases which were not good lie beyond a bound by chance, at most.
-CHANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class HeldOut:
         target: What the proposal is trained towards.
         cases: Number of cases.
         draws: Draws from the proposal, and as many from the defensive density, for each.
-        seed: Of cases and draws: `SELECTION_SEED` or `REPORT_SEED`.
+        seed: Of cases and draws.
         weight: Mixture weight of the defensive density in the mixture whose quality it is.
     """
 
@@ -158,15 +155,6 @@ def _parts(
         yield y[i : i + size], None if theta is None else theta[i : i + size]
 
 
-def report(problem: Problem, flows: Mapping[str, Trainable]) -> dict[str, Any]:
-    """The quality of each proposal for a card: on other cases than those that select weights."""
-    found = {
-        name: HeldOut(TARGETS[name](problem), seed=REPORT_SEED).quality(flow)
-        for name, flow in flows.items()
-    }
-    return {name: plain(vars(quality)) for name, quality in found.items()}
-
-
 @torch.inference_mode()
 def mixture_weight(
     flow: Trainable, defence: Trainable, target: Target, *, points: float = math.inf
@@ -216,11 +204,10 @@ def mixture_weight(
 def write_card(
     folder: Path, evaluation: Evaluation, problem: Problem, seconds: float = CHECK_SECONDS
 ) -> None:
-    """Writes `evaluation.json`, and `quality` and `verdict` in `config.json`, of stored proposals.
+    """Writes `evaluation.json`, and the verdict in `config.json`, of stored proposals.
 
-    Weights are selected on one set of held-out cases and draws, and the quality comes from
-    another. The evaluation records the hashes of the weights that it judges, and versions. The
-    verdict is that of `long_check`.
+    The evaluation records the hashes of the weights that it judges, and versions. The verdict is
+    that of `long_check`.
 
     Arguments:
         folder: A folder with proposals.
@@ -238,15 +225,11 @@ def write_card(
         )
     proposals = load_proposals(problem, variant=evaluation.variant, folder=folder)
     config = proposals.card["configuration"]
-    flows = {name: getattr(proposals, name) for name in config["proposals"]}
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     of = {"weights": hashes, "versions": versions()}
     write_json(folder / "evaluation.json", of | plain(evaluation.as_dict()))
-    renewed = {
-        "quality": report(problem, flows),
-        "verdict": long_check(problem, proposals, seconds=seconds),
-    }
-    write_json(folder / "config.json", {**config, **renewed})
+    verdict = long_check(problem, proposals, seconds=seconds)
+    write_json(folder / "config.json", {**config, "verdict": verdict})
 
 
 def long_check(
@@ -325,7 +308,7 @@ def long_check(
             {**case, "share": share, "missed": missed, "particles": reached, "level": level}
         )
     check: dict[str, Any] = {"draws": draws, "cases": found}
-    return {**check, "text": in_words(problem, check)}
+    return {**check, "text": in_words(check)}
 
 
 def _particles(
@@ -353,13 +336,12 @@ def _particles(
     return {row: found.x[i].double() for i, row in enumerate(places.tolist()) if row < len(y)}
 
 
-def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
+def in_words(check: Mapping[str, Any]) -> str:
     """The check in a sentence or two, with its worst case; ESS is the effective sample size.
 
     Example:
-        >>> import amci_core as amci
         >>> case = {"y": None, "theta": [1.0], "share": 0.5, "missed": 0.0, "level": 0}
-        >>> in_words(amci.problem("peak"), {"draws": 1000, "cases": 30 * [case]})
+        >>> in_words({"draws": 1000, "cases": 30 * [case]})
         'reliable at all 30 held-out cases: at worst ESS 500 of 1,000 draws, at theta = 1'
     """
     cases = check["cases"]
@@ -379,31 +361,5 @@ def in_words(problem: Problem, check: Mapping[str, Any]) -> str:
         return f"reliable at {number}: at worst {worth}{where}"
     asked = LEVELS[worst["level"]]
     missed = f", with {worst['missed']:.0%} missed" if worst["missed"] > 0.01 else ""
-    limit = _limit(problem, cases) if good else None
-    said = (
-        f"reliable for {limit}; beyond it {asked}"
-        if limit
-        else f"{asked} at {len(cases) - len(good)} of {len(cases)} held-out cases"
-    )
-    return f"{said}: at worst {worth}{missed}{where}"
-
-
-def _limit(problem: Problem, cases: Sequence[Mapping[str, Any]]) -> str | None:
-    """A bound on one coordinate that parts good cases from the others, in words; None: none.
-
-    One that few cases of many numbers could have by chance is none.
-    """
-    good, bad = ([c for c in cases if (c["level"] == RELIABLE) is fine] for fine in (True, False))
-    numbers = sum(v.dim for v in (problem.theta, problem.y) if v)
-    if 2 * numbers / math.comb(len(cases), len(good)) > CHANCE:
-        return None
-    for variable, name in ((problem.theta, "theta"), (problem.y, "y")):
-        for d in range(variable.dim if variable else 0):
-            fine, rest = ([case[name][d] for case in part] for part in (good, bad))
-            assert variable is not None
-            called = variable.name + (f"[{d}]" if variable.dim > 1 else "")
-            if max(fine) < min(rest):
-                return f"{called} below {(max(fine) + min(rest)) / 2:.3g}"
-            if min(fine) > max(rest):
-                return f"{called} above {(min(fine) + max(rest)) / 2:.3g}"
-    return None
+    bad = f"{asked} at {len(cases) - len(good)} of {len(cases)} held-out cases"
+    return f"{bad}: at worst {worth}{missed}{where}"

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.devices import CPU
 from amci_core.flows import Trainable
 from amci_core.flows.mixture import Centres, Mixture
 from amci_core.flows.supports import has_exact_support
@@ -42,9 +41,6 @@ MAX_STEPS = 10**7
 # A report takes about as long as so many steps: with fewer between two of them a short training
 # would go into reports.
 STEPS_OF_REPORT = 90
-# Early steps at which a history may get an entry, as many as this up to that share of all steps;
-# later on reports come as often.
-EARLY_REPORTS, EARLY = 24, 0.01
 # Of the time for initialization: the share of particles and forms, at most so many seconds in many
 # coordinates: training is to begin soon. Where y is read, other cases are drawn three times during
 # pre-training, with this share.
@@ -78,10 +74,12 @@ class RecipeRun:
         recipe: How it is built and trained.
         steps: Number of steps.
         seed: Whole number; the same seed gives the same weights on the same machine.
-        device: The device of training.
-        early: Whether there are many reports in the beginning, for a history.
+        moments: Number of reports for a history, evenly on a log scale.
         q2: The trained q2, for a mixture with it.
         state: The result of `state` for a run that goes on.
+
+    Attributes:
+        moments: The steps of the reports for a history, from 0 to the last.
     """
 
     def __init__(
@@ -89,29 +87,27 @@ class RecipeRun:
         problem: Problem,
         name: str,
         recipe: TermRecipe,
-        *,
         steps: int,
         seed: int,
-        device: torch.device = CPU,
-        early: bool = False,
-        q2: Trainable | None = None,
-        state: dict[str, Any] | None = None,
+        moments: int,
+        q2: Trainable | None,
+        state: dict[str, Any] | None,
     ) -> None:
         self.name, self._recipe = name, recipe
         reports = min(REPORTS, max(steps // STEPS_OF_REPORT, 2))
-        self.trainer = Trainer(
-            problem, name, recipe, steps=steps, seed=seed, device=device, reports=reports
-        )
+        self.trainer = Trainer(problem, name, recipe, steps=steps, seed=seed, reports=reports)
         if state is None:
             self.trainer.defend(q2)
         else:
             self.trainer.load_state(state["trainer"])
-        stops = np.geomspace(1, max(EARLY * steps, 1), EARLY_REPORTS) if early else np.array([])
-        self._stops = set(np.rint(stops).astype(int).tolist())
+        self.moments = set[int]()
+        if moments:
+            even = np.geomspace(1, steps, moments - 1)
+            self.moments = {0, *np.rint(even).astype(int).tolist()}
 
     def run(self, before_step: Callable[[], None]) -> Reports:
         """At every report: the progress, and the best proposal so far."""
-        for progress in self.trainer.run(stops=self._stops, before_step=before_step):
+        for progress in self.trainer.run(stops=self.moments, before_step=before_step):
             yield progress, self.trainer.best_proposal()
 
     @property
@@ -196,6 +192,7 @@ class AutomaticRun:
         state: The result of `state` for a run that goes on.
     """
 
+    moments = frozenset[int]()
     # Attributes that a checkpoint holds.
     PLAIN = ("stage", "_bests", "_renewed", "_done", "recipe")
 
@@ -203,14 +200,13 @@ class AutomaticRun:
         self,
         problem: Problem,
         name: str,
-        *,
         budget: Budget,
         terms: int,
         steps: int | None,
         seed: int,
         choices: Choices,
         say: Callable[[str], None],
-        state: dict[str, Any] | None = None,
+        state: dict[str, Any] | None,
     ) -> None:
         self.problem, self.name, self.seed = problem, name, seed
         self._budget, self._choices = budget, choices

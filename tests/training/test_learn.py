@@ -9,7 +9,6 @@ import pytest
 import torch
 from scipy.stats import norm
 from torch.distributions import Gamma, Independent, Normal, Uniform
-from torch.distributions.constraints import greater_than
 
 import amci_core as amci
 from amci_core._arguments import PURPOSES
@@ -17,7 +16,7 @@ from amci_core.checking import Checked
 from amci_core.estimation.sampling import generators
 from amci_core.flows.families import forms
 from amci_core.models import LineProblem, Problem, Variable
-from amci_core.training import Choices, clock, form_names, learn, recipe, stream_learning
+from amci_core.training import Choices, clock, form_names, learn, recipe
 from amci_core.training.particles import NotReached, draw_particles, smc
 from amci_core.training.quality import HeldOut
 from amci_core.training.targets import TARGETS
@@ -31,17 +30,20 @@ def few_cases(monkeypatch):
         monkeypatch.setitem(HeldOut.__init__.__kwdefaults__, option, number)
 
 
-def test_the_last_of_the_stream_is_what_learn_gives():
-    problem = amci.problem("gain-loss")
-    *_, (progress, streamed) = stream_learning(problem, steps=3)
+def test_the_last_of_the_reports_is_what_learn_gives():
+    problem, reports, said = amci.problem("gain-loss"), [], []
+    learnt = learn(
+        problem, steps=3, on_progress=lambda *news: reports.append(news), say=said.append
+    )
+    progress, last = reports[-1]
     assert (progress.proposal, progress.stage, progress.step) == ("q2", "refine", 1)
-    at_once = learn(problem, steps=3)
-    for name, one in streamed.by_name.items():
-        other = at_once.by_name[name]
-        for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True):
-            assert torch.equal(a, b)
-    value = amci.estimate(problem, at_once, 1.0, 0.4, draws=8).value
-    assert np.isfinite(value)
+    assert progress.ended
+    assert last.by_name == learnt.by_name
+    assert np.isfinite(amci.estimate(problem, learnt, 1.0, 0.4, draws=8).value)
+    (plan,) = (message for message in said if "parameters" in message and "q1_plus" in message)
+    assert plan.startswith("q1_plus: half-line")
+    assert plan.endswith("3 steps")
+    assert learnt.verdict in said
 
 
 def test_what_is_wrong_is_said():
@@ -165,27 +167,15 @@ def test_a_mode_that_the_reference_misses_is_found_all_the_same():
     assert reliable > 90
 
 
-def test_it_says_what_it_will_do_before_it_does_it():
-    said = []
-    stream = stream_learning(amci.problem("tail-1d"), steps=20, say=said.append)
-    next(stream)
-    (plan,) = (each for each in said if "parameters" in each)
-    assert plan.startswith("q1_plus: half-line")
-    assert plan.endswith("20 steps")
-    *_, (last, proposals) = stream
-    assert last.ended
-    assert proposals.verdict in said
-
-
 @pytest.mark.parametrize(("stopped", "stage"), [("q1_plus", "refine"), ("q2", "pretrain")])
 def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, stage):
     problem, folder = amci.problem("tail-1d"), tmp_path / "kept"
 
-    def stop(progress):
+    def stop(progress, _):
         if (progress.proposal, progress.stage) == (stopped, stage) and progress.step % 6:
             raise KeyboardInterrupt
 
-    first = learn(problem, steps=20, folder=folder, progress=stop)
+    first = learn(problem, steps=20, folder=folder, on_progress=stop)
     assert "verdict" not in first.card["configuration"]
     kept = amci.load_proposals(problem, folder=folder)
     for at in (first, kept):
@@ -291,16 +281,6 @@ def test_what_is_chosen_is_what_is_trained():
         assert family["arguments"]["hidden"] == [12, 12]
 
 
-@pytest.mark.slow
-def test_a_term_without_the_chosen_form_keeps_its_own():
-    made = families(
-        learn(amci.problem("tail-1d"), steps=2, choices=Choices(family="half-line", bins=6))
-    )
-    kinds = {name: entry["arguments"]["coordinates"][0]["kind"] for name, entry in made.items()}
-    assert (kinds["q1_plus"], kinds["q2"]) == ("half-line", "line")
-    assert {family["arguments"]["bins"] for family in made.values()} == {6}
-
-
 @pytest.mark.parametrize(
     ("name", "known"),
     [
@@ -325,25 +305,6 @@ def test_an_end_of_the_range_of_x_is_no_bound_of_f():
         theta=Uniform(1.0, 2.0),
     )
     assert "half-line" not in form_names(problem)
-
-
-@pytest.mark.slow
-def test_thresholds_of_coordinates_of_unlike_scales_are_learnt():
-    scale = torch.tensor([1.0, 1e3, 1e-3, 1.0], dtype=torch.float64)
-    zero = torch.zeros_like(scale)
-    problem = amci.model(
-        prior=Independent(Normal(zero, scale), 1),
-        likelihood=lambda x: Independent(Normal(x, scale), 1),
-        f=lambda x, theta: (x > theta).all(-1),
-        theta=Independent(Uniform(zero, 3 * scale), 1),
-        support_plus=greater_than,
-    )
-    proposals = learn(problem, steps=100)
-    y, theta = scale.numpy() * [0.5, 0.5, 0.0, 0.0], 3 * scale.numpy()
-    e = amci.estimate(problem, proposals, y, theta, draws=1000, estimator="amci")
-    truth = norm.sf((theta - y / 2) / (scale.numpy() / np.sqrt(2))).prod()  # 3e-19
-    assert abs(e.value - truth) < 4 * e.standard_error
-    assert e.standard_error < 0.1 * truth
 
 
 # Seconds of a look at the clock: of half a step, for steps look twice.
@@ -411,9 +372,11 @@ def learnt(problem, clock, minutes):
         if "parameters" in message:
             looked += clock.seconds - since
 
-    for report in stream_learning(problem, minutes=minutes, say=say):
-        _, proposals = report
+    def report(*_):
+        nonlocal since
         since = clock.seconds
+
+    proposals = learn(problem, minutes=minutes, say=say, on_progress=report)
     return looked, clock.seconds - started, proposals
 
 
@@ -439,15 +402,6 @@ def test_looking_takes_a_quarter_and_the_whole_its_minute(fake_clock, options):
     assert min(steps.values()) > 20
     # The verdict comes with the last of the stream.
     assert "verdict" in proposals.card["configuration"]
-
-
-@pytest.mark.slow
-def test_a_costly_likelihood_is_learnt_better_than_the_prior(fake_clock):
-    *_, proposals = learnt(Exceeds(fake_clock, **COSTLY), fake_clock, minutes=1)
-    free = Exceeds(fake_clock, price=0.0)
-    e = amci.estimate(free, proposals, [[0.0], [1.0]], [[1.0], [1.0]], draws=400, seed=0)
-    # Of the prior's draws a sixth exceeds: the term's ESS is at most as much of them.
-    assert (e.diagnostics["E1_plus"].ess > 0.2 * 400).all()
 
 
 class Unreached(Exceeds):

@@ -2,8 +2,8 @@
 
 import math
 
-import pytest
 import torch
+from imperfect import gaussian
 
 from amci_core.flows import FAMILIES
 from amci_core.models import Problem, problem
@@ -18,24 +18,6 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def exact_q2():
-    """The Gaussian family at the posterior N(y / 2, 1 / 2)."""
-    q2 = FAMILIES["gaussian"](PROBLEM, reads_theta=False, hidden=[], activation="relu").double()
-    conditioner, last = q2.conditioner, q2.conditioner.network[-1]
-    with torch.no_grad():
-        # mean = y / 2 = (half_width * input + centre) / 2
-        last.weight.copy_(torch.stack([conditioner.half_width / 2, torch.zeros(1)]))
-        last.bias.copy_(
-            torch.tensor(
-                [
-                    conditioner.centre.item() / 2,
-                    0.5 * torch.log(torch.tensor(0.5, dtype=torch.float64)),
-                ]
-            )
-        )
-    return q2
-
-
 def gradient(objective, q):
     loss = objective.loss(q)
     return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(q.parameters()))])
@@ -46,11 +28,11 @@ def test_refining_an_exact_proposal_has_no_gradient_at_all():
     objective = RefineObjective(
         target, generator(), cases=24, uniform_cases=8, from_proposal=6, from_reference=2
     )
-    assert gradient(objective, exact_q2()).abs().max() < 1e-6
+    assert gradient(objective, gaussian()).abs().max() < 1e-6
 
 
 def test_refining_pulls_a_shifted_mean_back_as_the_divergence_says():
-    q2 = exact_q2()
+    q2 = gaussian()
     with torch.no_grad():
         q2.conditioner.network[-1].bias[0] += 0.3
     objective = RefineObjective(
@@ -74,7 +56,7 @@ def test_refining_pulls_a_shifted_mean_back_as_the_divergence_says():
 
 def test_refining_moves_a_proposal_that_wastes_draws_where_f_is_zero():
     # q1 is the posterior at (y, theta) = (2, 1), half of it below theta; g is its upper half.
-    q1 = exact_q2()
+    q1 = gaussian()
     target = Target(PROBLEM)
 
     def always_there(n, *, uniform, generator):
@@ -106,7 +88,7 @@ def test_a_single_nan_in_the_target_reaches_the_loss():
     objective = RefineObjective(
         target, generator(), cases=8, uniform_cases=0, from_proposal=3, from_reference=1
     )
-    assert torch.isnan(objective.loss(exact_q2()))
+    assert torch.isnan(objective.loss(gaussian()))
 
 
 def test_the_papers_loss_is_a_weighted_mean_over_one_batch():
@@ -177,30 +159,3 @@ def test_more_missteps_than_forgiven_draw_a_new_set():
         refreshed.append(objective.train is not first)
     # Epoch 1 sets the best, epochs 2 to 4 rise above it: three missteps, one more than forgiven.
     assert refreshed == [False, False, False, False, True]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda g: PaperObjective(
-            Target(PROBLEM), g, size=30, validation_size=10, batch=10, epochs=2
-        ),
-        lambda g: RefineObjective(
-            Target(PROBLEM), g, cases=3, uniform_cases=1, from_proposal=3, from_reference=1
-        ),
-    ],
-    ids=["paper", "refine"],
-)
-def test_an_objective_goes_on_where_its_state_was_taken(make):
-    q1 = FAMILIES["radial"](
-        PROBLEM, reads_theta=True, layers=2, hidden=[8], activation="relu", shift=True
-    )
-    first = make(generator(3))
-    for _ in range(4):
-        first.loss(q1)
-    state, random_state = first.state(), first.generator.get_state()
-    expected = [first.loss(q1).item() for _ in range(6)]
-    second = make(generator(99))
-    second.load_state(state)
-    second.generator.set_state(random_state)
-    assert [second.loss(q1).item() for _ in range(6)] == expected

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from imperfect import Normal
+from imperfect import Normal, gaussian
 
 import amci_core as amci
-from amci_core.flows import FAMILIES, Proposals, Trainable
+from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.training.quality import (
     MIXTURE_WEIGHTS,
@@ -26,19 +26,8 @@ ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 FEW = {"cases": 8, "draws": 2000}
 
 
-def gaussian(*, mean_shift, log_scale_shift):
-    """q2 = N(y / 2 + mean_shift, exp(2 log_scale_shift) / 2)."""
-    q2 = FAMILIES["gaussian"](PROBLEM, reads_theta=False, hidden=[], activation="relu").double()
-    conditioner, last = q2.conditioner, q2.conditioner.network[-1]
-    with torch.no_grad():
-        last.weight.copy_(torch.stack([conditioner.half_width / 2, torch.zeros(1)]))
-        bias = [conditioner.centre.item() / 2 + mean_shift, 0.5 * math.log(0.5) + log_scale_shift]
-        last.bias.copy_(torch.tensor(bias))
-    return q2
-
-
 def test_an_exact_proposal_has_no_variance_and_no_divergence():
-    quality = HeldOut(JointTarget(PROBLEM)).quality(gaussian(mean_shift=0, log_scale_shift=0))
+    quality = HeldOut(JointTarget(PROBLEM)).quality(gaussian())
     assert quality.relative_variance_max < 1e-12
     assert abs(quality.divergence) < 1e-6
 
@@ -46,7 +35,7 @@ def test_an_exact_proposal_has_no_variance_and_no_divergence():
 def test_a_wide_proposal_has_the_variance_that_the_integral_says():
     widening = 0.2
     quality = HeldOut(JointTarget(PROBLEM), cases=64, draws=20_000).quality(
-        gaussian(mean_shift=0, log_scale_shift=widening)
+        gaussian(log_scale_shift=widening)
     )
     # N(0, 1) under N(0, k^2): E_q[w^2] = k^2 / sqrt(2 k^2 - 1), KL = log k + 1 / (2 k^2) - 1/2.
     k2 = math.exp(2 * widening)
@@ -101,12 +90,12 @@ def test_exact_proposals_are_good_everywhere():
     assert {case["level"] for case in found["cases"]} == {0}
     assert found["text"].startswith("reliable at all 8 held-out cases: at worst ESS 1,000")
     assert found["text"].endswith("; 8 of 30 checked")
-    whole = in_words(PROBLEM, found | {"cases": [*found["cases"], *found["cases"][:1] * 22]})
+    whole = in_words(found | {"cases": [*found["cases"], *found["cases"][:1] * 22]})
     assert "checked" not in whole
     json.dumps(found, allow_nan=False)
 
 
-def test_where_a_proposal_is_bad_it_says_up_to_where_it_is_good():
+def test_where_a_proposal_is_bad_it_is_not_to_be_trusted():
     # Its centre stays behind where theta passes 2.
     behind = with_q1(lambda y, theta: torch.maximum(y / 2, theta).clamp(max=2.0) + 0.3, 0.5)
     found = long_check(PROBLEM, behind, cases=30, draws=2000)
@@ -114,19 +103,8 @@ def test_where_a_proposal_is_bad_it_says_up_to_where_it_is_good():
     theta = np.array([case["theta"][0] for case in found["cases"]])
     assert (levels[theta < 2.0] == 0).all()
     assert (levels[theta > 4.0] == 2).all()
-    assert found["text"].startswith("reliable for theta below ")
-    assert "beyond it do not trust" in found["text"]
-
-
-def test_a_bound_that_one_case_may_lie_beyond_by_chance_is_none():
-    bad = {"y": [1.0], "share": 0.01, "k": None, "missed": 0.5, "level": 2}
-    cases = [{**bad, "theta": [theta]} for theta in (3.5, 3.7)]
-    good = {**bad, "share": 0.9, "missed": 0.0, "level": 0}
-    cases += [{**good, "theta": [theta]} for theta in np.linspace(0, 3, 28)]
-    text = in_words(PROBLEM, {"draws": 1000, "cases": cases})
-    assert text.startswith("reliable for theta below 3.25")
-    alone = in_words(PROBLEM, {"draws": 1000, "cases": cases[1:]})
-    assert alone.startswith("do not trust at 1 of 29 held-out cases: at worst ESS 10 of 1,000")
+    bad = int((levels > 0).sum())
+    assert found["text"].startswith(f"do not trust at {bad} of 30 held-out cases: at worst ESS ")
 
 
 def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
@@ -173,4 +151,4 @@ def test_shipped_problems_of_all_kinds_are_long_check(name):
     problem = amci.problem(name)
     found = long_check(problem, amci.load_proposals(name), cases=2, draws=2000)
     assert len(found["cases"]) == 2
-    assert in_words(problem, found) == found["text"]
+    assert in_words(found) == found["text"]
