@@ -86,26 +86,3 @@ def test_theta_is_uniform_on_its_range_as_the_chain_takes_it_to_be(name):
     low, high = chosen.theta.low, chosen.theta.high
     for column in ((theta - low) / (high - low)).double().T.numpy():
         assert stats.kstest(column, "uniform").pvalue > 1e-3
-
-
-@pytest.mark.parametrize("name", ["tail-5d", "cancer", "peak"])
-def test_every_state_lies_where_the_target_does(name):
-    chosen = problem(name)
-    x, theta, _ = markov_chain(chosen, 60, seeded(3))
-    assert x.dtype == torch.float32
-    assert x.shape == (60, chosen.x.dim)
-    f_plus, _ = chosen.f_parts(x[:, None], theta)
-    assert (f_plus > 0).all()
-    assert torch.isfinite(chosen.log_prior(x)).all()
-    if theta is None:
-        assert chosen.theta is None
-    else:
-        assert ((theta >= chosen.theta.low) & (theta <= chosen.theta.high)).all()
-
-
-def test_the_negated_problem_has_a_chain_of_its_own(monkeypatch):
-    monkeypatch.setattr("amci_core.training.targets.BURN_IN", 5)
-    plus, minus = problem("gain-loss"), problem("gain-loss").with_negated_f()
-    for chosen, sign in ((plus, 1), (minus, -1)):
-        x, theta, _ = markov_chain(chosen, 300, seeded())
-        assert (sign * (x - theta) > 0).all()
