@@ -103,11 +103,9 @@ class EstimateBase:
             return np.asarray(found.standard_error * np.exp(found.log_unit - self.log_value))
 
     def _in_f(self, values: Array) -> Array:
-        """Values (*, ...) in the unit of `uncertainty` in units of f."""
-        log_unit = self.uncertainty.log_unit
+        """Values (*) in the unit of `uncertainty` in units of f."""
         with np.errstate(over="ignore", invalid="ignore"):
-            unit = np.exp(log_unit)[(..., *[None] * (values.ndim - log_unit.ndim))]
-            return np.where(np.isinf(values), values, values * unit)
+            return np.where(np.isinf(values), values, values * np.exp(self.uncertainty.log_unit))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """A central interval for mu of that level, as lower and upper ends, each (*).
@@ -151,24 +149,22 @@ class EstimateBase:
     def __str__(self) -> str:
         if self.value.size != 1:
             return _of_batch(self)
-        found, log_unit = self.uncertainty, float(self.uncertainty.log_unit.item())
-        value, error = found.value.item(), found.standard_error.item()
-        ends = [end.item() for end in self._interval(LEVEL)]
-        if self.shift:
-            value, error = self.value.item(), self.standard_error.item()
-            ends, log_unit = [end.item() for end in self.interval(LEVEL)], 0.0
+        value, error = self.value.item(), self.standard_error.item()
         relative = float(self.relative_standard_error.item())
+        low, high = (end.item() for end in self.interval(LEVEL))
         digits = 6
         if 0 < relative < math.inf:
             digits = min(max(2 - math.floor(math.log10(relative)), 3), 12)
-        low, high = (_decimal(end, log_unit, digits) for end in ends)
-        known, share = not math.isnan(error), ""
+        mu, known, interval = f"{value:.{digits}g}", "not known", "not known"
+        if value == 0 and np.isfinite(self.log_value):
+            mu = f"exp({self.log_value.item():.6g})"
+        if not math.isnan(error):
+            known, interval = f"{error:.2g}", f"{low:.{digits}g} to {high:.{digits}g}"
         if math.isfinite(relative):
-            share = f" ({100 * relative:.3g} %)"
+            known += f" ({100 * relative:.3g} %)"
         return (
-            f"mu = {_decimal(value, log_unit, digits)}, standard error "
-            f"{_decimal(error, log_unit, 2) if known else 'not known'}{share}\n"
-            f"{100 * LEVEL:g} % interval: {f'{low} to {high}' if known else 'not known'}\n"
+            f"mu = {mu}, standard error {known}\n"
+            f"{100 * LEVEL:g} % interval: {interval}\n"
             f"{self.verdict.text}"
         )
 
@@ -298,10 +294,9 @@ class Estimate(EstimateBase):
     @property
     def covariance(self) -> Array:
         """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
-        found = self.uncertainty.covariance.copy()
-        found[..., 0, :] = self._in_f(found[..., 0, :])
-        found[..., :, 0] = self._in_f(found[..., :, 0])
-        return found
+        unit = np.exp(self.uncertainty.log_unit)[..., None]
+        scale = np.concatenate([unit, np.ones_like(unit)], axis=-1)
+        return self.uncertainty.covariance * scale[..., None] * scale[..., None, :]
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -385,14 +380,3 @@ def _of_batch(found: EstimateBase) -> str:
         f"relative standard error: {errors}\n"
         f"{found.verdict}"
     )
-
-
-def _decimal(value: float, log_unit: float, digits: int) -> str:
-    """value times exp(log_unit), with so many digits, also where a float has no room for it."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    power = (math.log(abs(value)) + log_unit) / math.log(10)
-    if -300 < power < 300:
-        return f"{value * math.exp(log_unit):.{digits}g}"
-    exponent = math.floor(power)
-    return f"{math.copysign(10 ** (power - exponent), value):.{digits}g}e{exponent:+d}"

@@ -100,6 +100,11 @@ class Several:
         """Of each mean, (*, K)."""
         return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
 
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """A central interval of that level for each mean, lower and upper ends, each (*, K)."""
+        lower, upper = zip(*(e.interval(level) for e in self.estimates), strict=True)
+        return np.stack(lower, -1), np.stack(upper, -1)
+
     def difference(self, i: int, j: int) -> Contrast:
         """Mean i less mean j, counted from 0."""
         self._check(i, j)

@@ -1,7 +1,6 @@
 """Estimates of mu(y, theta): Theorem 1, their uncertainty, and the arguments that are refused."""
 
 import re
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,8 @@ import torch
 from imperfect import imperfect
 
 import amci_core as amci
-import amci_core.proposals as stored
-from amci_core.estimation import sampling
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.tables import reuse
-from amci_core.io import pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
@@ -338,23 +334,6 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     np.testing.assert_array_equal(numpy_key(), numpy_state)
     assert torch.get_default_dtype() is dtype
     assert torch.get_num_threads() == threads
-
-
-def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
-    shutil.copytree(pretrained_root() / "tail-1d", tmp_path / "tail-1d")
-    for module in (sampling, stored):
-        monkeypatch.setattr(module, "pretrained_root", lambda: tmp_path)
-    before = amci.estimate("tail-1d", None, 1.0, 2.0)
-    assert before.value == amci.estimate("tail-1d", None, 1.0, 2.0).value
-    folder = tmp_path / "tail-1d" / "spline"
-    proposals = amci.load_proposals("tail-1d", folder=folder)
-    with torch.no_grad():
-        for weights in proposals.q2.parameters():
-            weights.mul_(0.9)
-    proposals.save(folder, replace=True)
-    after = amci.estimate("tail-1d", None, 1.0, 2.0)
-    saved = amci.load_proposals("tail-1d", folder=folder)
-    assert after.value == amci.estimate("tail-1d", saved, 1.0, 2.0).value != before.value
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ def test_moments_of_a_normal_posterior_within_their_errors(made):
     assert np.all(np.abs(found.value - MEANS) < 4 * found.standard_error)
     np.testing.assert_allclose(found.standard_error, [e.standard_error for e in found.estimates])
     assert all("reliable" in e.verdict.text for e in found.estimates)
+    lower, upper = found.interval(0.999)
+    assert np.all((lower < MEANS) & (MEANS < upper))
     assert (found.difference(1, 1).value, found.difference(1, 1).standard_error) == (0, 0)
     assert (found.ratio(1, 1).value, found.ratio(1, 1).standard_error) == (1, 0)
 
