@@ -296,7 +296,8 @@ class Estimate(EstimateBase):
         """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
         unit = np.exp(self.uncertainty.log_unit)[..., None]
         scale = np.concatenate([unit, np.ones_like(unit)], axis=-1)
-        return self.uncertainty.covariance * scale[..., None] * scale[..., None, :]
+        scaled = self.uncertainty.covariance * scale[..., None] * scale[..., None, :]
+        return np.asarray(scaled)
 
     @cached_property
     def verdict(self) -> Verdict:
