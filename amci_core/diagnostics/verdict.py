@@ -208,21 +208,14 @@ class _Reason(NamedTuple):
 
 
 def judge(
-    control: Regression,
-    errors: Errors,
-    silent: NDArray[np.bool_],
-    requirements: Requirements = NOTHING_KNOWN,
-    *,
-    unbounded: NDArray[np.bool_] | bool = False,
+    control: Regression, errors: Errors, requirements: Requirements = NOTHING_KNOWN
 ) -> Verdict:
     """Whether an estimate, and its standard error, can be believed.
 
     Arguments:
         control: AMCI with control variates on all draws.
         errors: What each of these draws adds to the error of the estimate.
-        silent: Whether f is the same at all draws that estimate E1, (*).
         requirements: What a verdict requires near each case.
-        unbounded: Whether the standard error of the estimate is infinite, (*).
 
     Returns:
         The `Verdict`, (*).
@@ -230,9 +223,7 @@ def judge(
     N = requirements.r_eff * control.determined_by
     codes, why = np.zeros(N.shape, dtype=np.int64), np.empty(N.shape, dtype=object)
     why.fill(())
-    reasons = list(_reasons(control, errors, silent, requirements))
-    reasons.append(_Reason(MORE_DRAWS, unbounded, "its standard error is infinite"))
-    for level, holds, words, *numbers in reasons:
+    for level, holds, words, *numbers in _reasons(control, errors, requirements):
         holds = np.broadcast_to(holds, N.shape)
         codes = np.where(holds, np.maximum(codes, level), codes)
         for place in map(tuple, np.argwhere(holds)):
@@ -243,9 +234,7 @@ def judge(
     return Verdict(codes, why, np.where(np.isnan(N), N, own), needed)
 
 
-def _reasons(
-    control: Regression, errors: Errors, silent: NDArray[np.bool_], requirements: Requirements
-) -> Iterator[_Reason]:
+def _reasons(control: Regression, errors: Errors, requirements: Requirements) -> Iterator[_Reason]:
     """The reasons against estimates, contradictions first."""
     r_eff, needed = requirements.r_eff, np.asarray(requirements.needed)
     N, own = r_eff * control.determined_by, r_eff * errors.determined_by
@@ -268,7 +257,7 @@ def _reasons(
         "all n draws for E1 have the same f: a region that they missed, of mass up to about "
         "3 / n, does not show"
     )
-    yield _Reason(MORE_DRAWS, silent, words)
+    yield _Reason(MORE_DRAWS, errors.silent, words)
     few = (control.draws.n < LEAST_JUDGED) & (N < np.inf)
     yield _Reason(MORE_DRAWS, few, f"from fewer than {LEAST_JUDGED} draws little can be told")
     words = "only about {:.1f} draws determine its error, {:g} are needed"
@@ -293,6 +282,8 @@ def _reasons(
         yield _Reason(MORE_DRAWS, rules, "one draw makes {:.1%} of its squared error", largest)
         words = "without draws of a defensive density nothing can tell what all proposals miss"
         yield _Reason(RELIABLE, True, words)
+    unbounded = np.isinf(errors.uncertainty.standard_error)
+    yield _Reason(MORE_DRAWS, unbounded, "its standard error is infinite")
 
 
 def _distance(control: Errors, errors: Errors) -> Array:

@@ -24,15 +24,12 @@ from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import (
     Errors,
     Uncertainty,
-    silent,
     table_errors,
 )
 from amci_core.printing import Printed
 
 # The level of the interval that is shown.
 LEVEL = 0.95
-# From fewer effective draws an estimate has no standard error.
-LEAST_CARRIED = 1.1
 # What `as_dict` holds of a term's diagnostics.
 FIGURES = (
     *("proposal", "draws", "ess", "smallest_ess", "largest_weight", "nonzero_share"),
@@ -265,21 +262,14 @@ class Estimate(EstimateBase):
         return table_errors(self.prepared, self.combined, self._pooled)
 
     @cached_property
-    def _silent(self) -> NDArray[np.bool_]:
-        return silent(self.prepared, self.combined)
-
-    @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        found = self.errors.uncertainty
-        # Where one draw is all of an estimate, none is left to say how wrong it is.
-        unknown = self._silent | (self.errors.carried_by < LEAST_CARRIED)
-        error, share = np.where(unknown, np.nan, found.standard_error), self.requirements.r_eff
+        found, r_eff = self.errors.uncertainty, self.requirements.r_eff
         return replace(
             found,
-            standard_error=error / np.sqrt(share),
-            covariance=found.covariance / share,
-            effective=found.effective * share,
+            standard_error=found.standard_error / np.sqrt(r_eff),
+            covariance=found.covariance / r_eff,
+            effective=found.effective * r_eff,
         )
 
     @cached_property
@@ -302,10 +292,7 @@ class Estimate(EstimateBase):
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
-        unbounded = np.isinf(self.standard_error)
-        return judge(
-            self._control, self.errors, self._silent, self.requirements, unbounded=unbounded
-        )
+        return judge(self._control, self.errors, self.requirements)
 
     def as_dict(self) -> dict[str, Any]:
         """The figures of a single estimate in plain values, for JSON."""

@@ -133,7 +133,8 @@ class Regression:
                 scale = self.combined.sign[..., 0, 2] * np.exp(log_scale) / self.draws.n
                 h[t] = scale[..., None] * (r - np.vecmat(b, Q))
                 size[t] = np.abs(scale[..., None] * y)
-        return errors_of(self.draws, log_mu, self.combined.ratio[..., 0], h, size)
+        mu = self.combined.ratio[..., 0]
+        return errors_of(self.draws, log_mu, mu, h, size, residuals=True)
 
 
 def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:

@@ -36,7 +36,6 @@ __all__ = [
     "effective_number",
     "errors_of",
     "relative_variance",
-    "silent",
     "snis_bound",
     "table_errors",
 ]
@@ -58,10 +57,8 @@ from amci_core.printing import Printed
 
 # Estimates go through logarithms of some hundred nats, each known to that many rounding errors.
 ROUNDING = 1e-11
-# A draw of f that is so many nats above mu differs from it.
-LARGEST = 700.0
-# Weights so many nats below the largest are below its rounding error.
-LIGHT = 36.0
+# From fewer effective draws an estimate has no standard error.
+LEAST_CARRIED = 1.1
 # So many effective draws must agree but for rounding before there is no error.
 LEAST_AGREED = 28.0
 # Regions that the draws of a component meet with a smaller probability do not enter a variance.
@@ -84,6 +81,10 @@ class Errors:
         rounding: Rounding error of the estimate in that unit, (*).
         carried_by: Effective number of the draws that carry the estimate, (*): of what each adds
             to its terms in absolute value, or to E2 if that is less; NaN if no draw does.
+        silent: Whether f is the same at all draws with weight that estimate E1, (*). The estimate
+            is that f: zero if no draw met it, or one for a probability if all did. No draw adds to
+            the error, however large a part of the mass they missed. With exact proposals no draw
+            adds to the error of AMCI either, but its value is mu, and not the f of the draws.
         by_all: The uncertainty by the draws of all components, for a table.
     """
 
@@ -95,6 +96,7 @@ class Errors:
     sets: tuple[int, ...]
     rounding: Array
     carried_by: Array
+    silent: NDArray[np.bool_]
     by_all: Uncertainty | None = None
 
     @property
@@ -163,7 +165,14 @@ class Errors:
         if self.by_all is not None:
             return self.by_all
         error = np.maximum(np.sqrt(self.variance), self.rounding)
+        error = np.where(self.unknown, np.nan, error)
         return Uncertainty(self.log_unit, self.value, error, self.covariance, self.freedom)
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """Whether nothing says how wrong the estimate is, (*): one draw is all of it, or f is the
+        same at all."""
+        return np.asarray(self.silent | (self.carried_by < LEAST_CARRIED))
 
     @property
     def largest_share(self) -> Array:
@@ -174,7 +183,9 @@ class Errors:
         return np.asarray(squares.max(axis=-1) / np.where(none, np.inf, total))
 
 
-def errors_of(draws: Draws, log_unit: Array, value: Array, h: Array, size: Array) -> Errors:
+def errors_of(
+    draws: Draws, log_unit: Array, value: Array, h: Array, size: Array, *, residuals: bool
+) -> Errors:
     """The errors of an estimate from what each draw adds to its terms.
 
     Arguments:
@@ -183,11 +194,19 @@ def errors_of(draws: Draws, log_unit: Array, value: Array, h: Array, size: Array
         value: The estimate in that unit, (*).
         h: What each adds to E1_plus, E1_minus and E2, over E2, (3, *, n).
         size: What each carries of these terms, in absolute value, (3, *, n).
+        residuals: Whether h are those of a regression, all of them zero for exact proposals.
     """
     counts = tuple(n for n in draws.counts.values() if n)
-    size_of_mu = size[0] + size[1] + np.abs(value[..., None]) * size[2]
+    mu = value[..., None]
+    size_of_mu = size[0] + size[1] + np.abs(mu) * size[2]
     with np.errstate(divide="ignore"):
         logs = np.abs([np.log(np.abs(draws.f)), draws.log_joint])
+        mu_in_f = mu * np.exp(log_unit)[..., None]
+        same = np.abs(draws.f - mu_in_f) <= ROUNDING * np.abs(mu_in_f)
+    silent = (same | (draws.log_joint == -np.inf)).all(axis=-1)
+    if not residuals:
+        z = h[0] - h[1] - mu * h[2]
+        silent |= np.abs(z).sum(axis=-1) <= ROUNDING * size_of_mu.sum(axis=-1)
     # Of log f and log p, each known to its rounding error, and of some operations.
     nats = 8 + np.where(np.isfinite(logs), logs, 0.0).sum(axis=0)
     return Errors(
@@ -199,6 +218,7 @@ def errors_of(draws: Draws, log_unit: Array, value: Array, h: Array, size: Array
         sets=draws.strata,
         rounding=np.asarray(np.finfo(float).eps * np.vecdot(size_of_mu, nats)),
         carried_by=np.fmin(effective_number(size_of_mu), effective_number(size[2])),
+        silent=silent,
     )
 
 
@@ -226,7 +246,8 @@ def table_errors(prepared: Prepared, combined: Combined, seen: Pooled) -> Errors
                 h_j[t] = v[..., t, None] * seen.over(log_units[t], t, j)
             own = draws.stretch(j)
             h[..., own], h_by_proposal[j] = h_j[..., own] / draws.count(j), h_j
-    errors = errors_of(prepared.components or draws, log_unit, value, h, np.abs(h))
+    strata = prepared.components or draws
+    errors = errors_of(strata, log_unit, value, h, np.abs(h), residuals=False)
     if prepared.components is not None:
         return errors
     by_all = _by_all_draws(table, errors, seen, h_by_proposal)
@@ -262,15 +283,13 @@ def _by_all_draws(
                 # E2 does not enter the error of mu = 0.
                 missed |= seen.misses(t, j) & (table[..., j, t] != 0) & ((value != 0) | (t != 2))
         error = np.maximum(np.sqrt(squares.sum(axis=-1)), errors.rounding)
-    by_all = Uncertainty(errors.log_unit, value, error, covariance, effective_number(squares))
+    alone, effective = errors.uncertainty, effective_number(squares)
     if draws.sets:
         # Weighted as independent ones, all draws say what a proposal misses, but no more.
-        by_all = errors.uncertainty
-    return replace(
-        by_all,
-        standard_error=np.where(missed, np.inf, by_all.standard_error),
-        covariance=np.where(missed[..., None, None], np.nan, by_all.covariance),
-    )
+        error, covariance, effective = alone.standard_error, alone.covariance, alone.effective
+    error = np.where(errors.unknown, np.nan, np.where(missed, np.inf, error))
+    covariance = np.where(missed[..., None, None], np.nan, covariance)
+    return replace(alone, standard_error=error, covariance=covariance, effective=effective)
 
 
 def _squares(z: Array, omega: Array, n: int, per_square: Array) -> Array:
@@ -292,35 +311,6 @@ def _squares(z: Array, omega: Array, n: int, per_square: Array) -> Array:
     bias = np.where(unmet, omega * np.abs(z), 0.0)
     bias_squared = bias * bias.sum(axis=-1, keepdims=True)
     return np.where(unmet, bias_squared, omega * np.square(z) / per_square[..., None])
-
-
-def silent(prepared: Prepared, combined: Combined) -> NDArray[np.bool_]:
-    """Whether f is the same at all draws with weight that estimate E1, (*).
-
-    They say nothing of its error. The estimate is that f: zero if no draw met it, or one for a
-    probability if all did. No draw adds to the error, however large a part of the mass they
-    missed. With exact proposals no draw adds to the error of AMCI either, but its value is mu, and
-    not the f of the draws.
-    """
-    draws, table = prepared.draws, prepared.last_table
-    log_unit, value = combined.log_unit[..., -1], combined.ratio[..., -1]
-    of_own = np.ones(draws.batch, dtype=bool)
-    for j in needed(table):
-        part, v = draws.stretch(j), table[..., j, :, None]
-        f_plus, f_minus = (
-            np.exp(np.minimum(draws.log_factor(t, part) - log_unit[..., None], LARGEST))
-            for t in (0, 1)
-        )
-        mu = np.broadcast_to(value[..., None], f_plus.shape)
-        summands = np.stack([v[..., 0, :] * f_plus, -v[..., 1, :] * f_minus, -v[..., 2, :] * mu])
-        zero = np.abs(summands.sum(axis=0)) <= ROUNDING * np.abs(summands).sum(axis=0)
-        log_w = draws.log_weight(j)
-        light = log_w <= log_w.max(axis=-1, keepdims=True) - LIGHT
-        of_own &= (zero | light).all(axis=-1)
-    # The regression takes each term from all draws: where f is the same at all, it is f.
-    mu = combined.value[..., -1, None]
-    same = (np.abs(draws.f - mu) <= ROUNDING * np.abs(mu)) | (draws.log_joint == -np.inf)
-    return np.asarray(of_own | (same.all(axis=-1) & (mu[..., 0] != 0)))
 
 
 def centred(values: Array, counts: tuple[int, ...]) -> Array:
