@@ -106,7 +106,7 @@ def prepared(table: np.ndarray, draws: Draws) -> Prepared:
 
 def judged(ready: Prepared, *, positive: bool = False) -> Estimate:
     """The estimate from all of its draws, with its error."""
-    return Estimate(ready, draws=ready.draws.n, positive=positive)
+    return Estimate(ready, positive=positive)
 
 
 def moments_of(terms: np.ndarray, covariance: np.ndarray, counts: np.ndarray) -> Moments:

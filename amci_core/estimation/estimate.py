@@ -147,7 +147,6 @@ def estimate(
         prepared = chosen.running(drawn, [own], for_choices)
     return Estimate(
         prepared=prepared,
-        draws=prepared.draws.n,
         positive=problem.nonnegative and not shift,
         shift=shift,
         # The check is of all proposals together.

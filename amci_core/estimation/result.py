@@ -176,7 +176,6 @@ class Estimate(EstimateBase):
 
     Arguments:
         prepared: The estimator's table and its draws, with those of the defensive density.
-        draws: Total number of draws of each case, those of the defensive density included.
         positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
         requirements: What a verdict requires near this case.
@@ -191,10 +190,14 @@ class Estimate(EstimateBase):
     """
 
     prepared: Prepared
-    draws: int
     positive: bool
     shift: float = 0.0
     requirements: Requirements = NOTHING_KNOWN
+
+    @property
+    def draws(self) -> int:
+        """Total number of draws of each case, those of the defensive density included."""
+        return self.prepared.draws.n
 
     @cached_property
     def combined(self) -> Combined:

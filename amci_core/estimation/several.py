@@ -249,7 +249,6 @@ def estimate_several(
         tuple(
             Estimate(
                 resolve("amci-cv").apply(drawn),
-                draws=drawn.n,
                 positive=problem.nonnegative,
                 requirements=requirements_of(of_problem, y, theta),
             )

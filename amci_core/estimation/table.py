@@ -168,7 +168,6 @@ def estimate_from_draws(
         else:
             estimates[name] = Estimate(
                 prepared,
-                draws=draws.n,
                 positive=not draws.signed,
                 requirements=Requirements(against=against, r_eff=share),
             )

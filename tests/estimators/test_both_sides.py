@@ -50,7 +50,7 @@ def counts_of(total, present=(0, 2, COMPLEMENT)):
 
 
 def estimated(draws):
-    return Estimate(resolve("amci-cv").apply(draws), draws=draws.n, positive=True)
+    return Estimate(resolve("amci-cv").apply(draws), positive=True)
 
 
 def mu_of(joint):

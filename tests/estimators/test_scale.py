@@ -22,7 +22,7 @@ def drawn(estimator, *, total=240, runs=40, seed=0):
 
 def estimated(estimator, draws, *, total=240):
     prepared = estimator.running(draws, [total], np.random.default_rng(1))
-    return Estimate(prepared, draws=total, positive=False)
+    return Estimate(prepared, positive=False)
 
 
 @pytest.mark.parametrize("name", [*ESTIMATORS, "a table"])
@@ -81,7 +81,7 @@ def test_a_mu_that_no_float_holds_is_shown_with_its_error():
         q=np.array([[0.0, 0.0, 0.4, 0.6], [0.25] * 4, [0.5, 0.5, 1e-201, 1e-201]]),
     )
     draws = replace(rare.draws((500, 0, 500), runs=1, seed=0), signed=False)
-    found = Estimate(resolve("amci").apply(draws), draws=1000, positive=True)
+    found = Estimate(resolve("amci").apply(draws), positive=True)
     assert found.value == 0
     error = found.relative_standard_error.item()
     assert 0.01 < error < 0.1

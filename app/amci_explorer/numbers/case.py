@@ -97,7 +97,6 @@ class CaseDraws:
         first = self.draws.first(counts)
         return Estimate(
             chosen.apply(first),
-            draws=first.n,
             positive=self._sampler.problem.nonnegative,
             requirements=self._evidence,
         )
