@@ -18,7 +18,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.estimators.draws import PROPOSALS, Array, Draws, split_evenly, whole_sets
+from amci_core.estimators.draws import (
+    DEFENSIVE,
+    PROPOSALS,
+    Array,
+    Draws,
+    split_evenly,
+    whole_sets,
+)
 from amci_core.estimators.tables import Table, needed
 
 Counts = NDArray[np.int64]
@@ -209,4 +216,5 @@ class Estimator(ABC):
 
     def running(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         """Estimates for every total, increasing, out of the draws in reserve."""
-        return self.apply(draws, self.counts(totals, draws.proposals))
+        present = [j for j in draws.counts if j != DEFENSIVE]
+        return self.apply(draws, self.counts(totals, present))

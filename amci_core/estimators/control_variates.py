@@ -149,9 +149,7 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
         ValueError: the draws lack a component's density at the points of another.
     """
     seen = pooled(draws)
-    ratios = {
-        j: np.exp(draws.log_q[j] - seen.log_mixture) for j, count in draws.counts.items() if count
-    }
+    ratios = {j: np.exp(draws.log_q[j] - seen.log_mixture) for j in draws.counts}
     Q = np.stack(list(ratios.values()), axis=-2)
     mean_Q = Q.mean(axis=-1)
     X = Q - mean_Q[..., None]

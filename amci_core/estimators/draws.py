@@ -57,7 +57,8 @@ class Draws:
         log_joint: log p(x, y) in nats, (*, n).
         log_q: For every component, by its number, log q(x) in nats at every point, (*, n); or at
             its own points alone, (*, n_j), which is enough for a table of coefficients.
-        counts: Number of points of every component, by its number; they stand in this order.
+        counts: Number of points of every component that has some, by its number, in the order in
+            which they stand.
         signed: Whether f can be negative, so that there is an E1_minus.
         log_E2: log E2 in nats, (*), where it is known and needs no draws.
         sets: Number of scrambled sets of Sobol points, of equal size and one after another, that
@@ -97,12 +98,7 @@ class Draws:
     @property
     def present(self) -> tuple[int, ...]:
         """The numbers of the proposals of a table that have points."""
-        return tuple(j for j, n in self.counts.items() if n and j < len(PROPOSALS))
-
-    @property
-    def proposals(self) -> tuple[int, ...]:
-        """The numbers of all proposals that have points, q1_complement among them."""
-        return tuple(j for j, n in self.counts.items() if n and j != DEFENSIVE)
+        return tuple(j for j in self.counts if j < len(PROPOSALS))
 
     def count(self, j: int) -> int:
         """Number of points of component j; zero where there are none."""
@@ -116,7 +112,7 @@ class Draws:
     @property
     def strata(self) -> tuple[int, ...]:
         """How many independent parts the draws of every component have: its sets, or draws."""
-        return tuple(self.sets.get(j, n) for j, n in self.counts.items() if n)
+        return tuple(self.sets.get(j, n) for j, n in self.counts.items())
 
     def stretch(self, j: int) -> slice:
         """The place of component j's points in the row."""
@@ -166,20 +162,17 @@ class Draws:
     def first(self, counts: Mapping[int, int] | Sequence[int]) -> Draws:
         """The first points of every component; those without a count lose all of theirs."""
         wanted = dict(counts) if isinstance(counts, Mapping) else dict(enumerate(counts))
-        left = {j: int(wanted.get(j, 0)) for j in self.counts}
-        if left == dict(self.counts):
+        left = {j: int(wanted[j]) for j in self.counts if wanted.get(j, 0)}
+        if left == self.counts:
             return self
-        left = {j: n for j, n in left.items() if n}
-        starts = {j: self.stretch(j).start for j in left}
-        index = np.concatenate([np.arange(starts[j], starts[j] + n) for j, n in left.items()])
+        index = np.concatenate([self.stretch(j).start + np.arange(n) for j, n in left.items()])
         return replace(self.mapped(lambda values: values[..., index], left), sets={})
 
     def merged(self) -> Draws:
         """The points of all runs, the last axis of the batch (*, R), as those of one: (*)."""
-        parts = [self.stretch(j) for j, n in self.counts.items() if n]
 
         def merge(values: Array) -> Array:
-            rows = [values[..., part] for part in parts]
+            rows = [values[..., self.stretch(j)] for j in self.counts]
             return np.concatenate([row.reshape(*row.shape[:-2], -1) for row in rows], -1)
 
         known = None if self.log_E2 is None else self.log_E2[..., 0]

@@ -158,16 +158,15 @@ def pooled(draws: Draws) -> Pooled:
     Raises:
         ValueError: the draws lack a component's density at the points of another.
     """
-    drawn = {j: n for j, n in draws.counts.items() if n}
-    absent = [j for j in drawn if j not in draws.log_q or draws.log_q[j].shape[-1] < draws.n]
-    if absent and len(drawn) > 1:
+    absent = [j for j in draws.counts if draws.log_q[j].shape[-1] < draws.n]
+    if absent:
         raise ValueError(
             f"draws: the density of {COMPONENTS[absent[0]]} is not evaluated at all draws. Pass "
             "diagnose=True to estimate"
         )
     with np.errstate(invalid="ignore"):
         log_mixture = np.logaddexp.reduce(
-            [draws.log_q[j] + math.log(n / draws.n) for j, n in drawn.items()]
+            [draws.log_q[j] + math.log(n / draws.n) for j, n in draws.counts.items()]
         )
     return Pooled(draws, log_mixture)
 

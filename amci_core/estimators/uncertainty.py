@@ -196,7 +196,7 @@ def errors_of(
         size: What each carries of these terms, in absolute value, (3, *, n).
         residuals: Whether h are those of a regression, all of them zero for exact proposals.
     """
-    counts = tuple(n for n in draws.counts.values() if n)
+    counts = tuple(draws.counts.values())
     mu = value[..., None]
     size_of_mu = size[0] + size[1] + np.abs(mu) * size[2]
     with np.errstate(divide="ignore"):
