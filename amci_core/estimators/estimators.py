@@ -8,16 +8,16 @@ from __future__ import annotations
 
 __all__ = [
     "ESTIMATORS",
-    "Chosen",
     "ControlVariates",
     "Mixture",
+    "PaperReuse",
     "Tabled",
     "balanced",
     "resolve",
 ]
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +36,7 @@ from amci_core.estimators.draws import (
     Array,
     Draws,
 )
-from amci_core.estimators.mis import Moments, moments
+from amci_core.estimators.mis import moments
 
 
 @dataclass(frozen=True)
@@ -90,31 +90,25 @@ class Tabled(Estimator):
 
 
 @dataclass(frozen=True)
-class Chosen(Tabled):
-    """A table by the moments of its own draws.
+class PaperReuse(Tabled):
+    """Sample reuse for f >= 0 with the paper's alpha*, beta*, from moments of its own draws."""
 
-    Arguments:
-        table: How a total is split, and what stands in where moments cannot judge.
-        choose: A table (*, 3, 3) by moments (*).
-    """
-
-    choose: Callable[[Moments], tables.Table] = tables.paper_optimum
+    table: tables.Table = field(default_factory=lambda: tables.reuse(1.0, 0.0))
     own_densities = False
     takes_sobol = False
 
     def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
-        start = super().apply(draws, counts)
-        if len(draws.present) < 2:
-            return start
+        amci = super().apply(draws, counts)
+        if len(draws.present) < 2:  # E2 is known
+            return amci
         chosen = []
-        for row in start.counts:
-            best = np.array(self.choose(moments(draws.first(row[:DEFENSIVE]), robust=True)))
-            best[..., [j for j in range(3) if j not in draws.present], :] = 0
-            best[..., [1] * (not draws.signed) + [2] * (2 not in draws.present)] = 0
+        for row in amci.counts:
+            seen = moments(draws.first(row[:DEFENSIVE]), robust=True)
+            best = tables.paper_optimum(seen)
             # What cannot be judged from a few draws is left as it is without sharing.
             judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
-            chosen.append(np.where(judged, best, start.table))
-        return replace(start, table=np.stack(chosen, -3))
+            chosen.append(np.where(judged, best, amci.table))
+        return replace(amci, table=np.stack(chosen, -3))
 
 
 @dataclass(frozen=True)
@@ -213,7 +207,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "snis-qm": Mixture(stratified=False),
     "snis-qm-stratified": Mixture(stratified=True),
     "snis-q1": Tabled(tables.snis_q1()),
-    "reuse-paper": Chosen(tables.amci()),
+    "reuse-paper": PaperReuse(),
 }
 
 

@@ -9,6 +9,7 @@ from discrete import Discrete, signed
 
 from amci_core.estimation import Estimate
 from amci_core.estimators import ESTIMATORS, moments, resolve, tables
+from amci_core.estimators.estimators import PaperReuse
 
 MODEL = signed()
 TABLE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
@@ -17,7 +18,10 @@ TABLE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
 def drawn(estimator, *, total=240, runs=40, seed=0):
     """Draws of every proposal that the estimator needs for this total."""
     counts = estimator.reserve([total], (0, 1, 2))
-    return MODEL.draws(tuple(counts.tolist()), runs=runs, seed=seed)
+    draws = MODEL.draws(tuple(counts.tolist()), runs=runs, seed=seed)
+    if isinstance(estimator, PaperReuse):
+        draws = replace(draws, f=abs(draws.f), signed=False)
+    return draws
 
 
 def estimated(estimator, draws, *, total=240):
