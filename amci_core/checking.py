@@ -32,7 +32,7 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -46,7 +46,7 @@ from amci_core.diagnostics.pareto import pareto_k
 from amci_core.models import Problem, Variable, check_problem
 from amci_core.models.base import BOTH_SIGNS, raised, violations, written
 from amci_core.models.defensive import TERMS, DefensiveDensity
-from amci_core.models.student_mixture import StudentMixture
+from amci_core.models.student_mixture import StudentMixture, cholesky
 
 # Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.
 APART = 5.0
@@ -58,6 +58,7 @@ MOST_COMPONENTS = 8
 FEWEST_DRAWS, MOST_DRAWS, TIME_SHARE = 2**11, 2**17, 0.06
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST_WEIGHT = 400.0, 0.02
+ERROR, WARNING, NOT_JUDGED = "error", "warning", "not judged"
 MEND = "fix either, such as a scale, a rate or a bound"
 
 Density = Callable[[Tensor], Tensor]
@@ -155,37 +156,273 @@ def check(problem: Problem | str, *, seconds: float = 2.0) -> Checked:
     problem = check_problem(problem)
     check_number("seconds", seconds)
     began = time.perf_counter()
-    checks = _Checks(problem, seconds)
-    stages: dict[str, Callable[[], None]] = {
-        "shapes": checks.shapes,
-        "values at draws": checks.values,
-        "whether samplers follow their densities": checks.samplers,
-        "log_evidence and the truth": checks.integrals,
-    }
+    findings: dict[tuple[str, str], Finding] = {}
+    not_judged = []
     # What numpy or torch warn of shows in what methods return.
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, stage in stages.items():
-            if checks.failed:
-                checks.not_judged.append(f"{name}, before the errors above are fixed")
+        for name, stage in STAGES.items():
+            if any(level == ERROR for level, _ in findings):
+                not_judged.append(f"{name}, before the errors above are fixed")
                 continue
             try:
-                stage()
+                # The first error and the first warning of each method.
+                for finding in stage(problem, seconds):
+                    findings.setdefault((finding.level, finding.method), finding)
             except Exception as error:
+                method, text = _source(error), raised(error)
+                level = ERROR
                 if isinstance(error, ValueError) and str(error).startswith("truth: "):
                     # The quadrature refuses what it cannot resolve, of a right problem as well.
-                    checks.warning("truth", str(error).removeprefix("truth: "))
-                else:
-                    checks.error(_source(error), raised(error))
-    findings = tuple(sorted(checks.findings, key=lambda finding: finding.level))
-    name = getattr(problem, "name", type(problem).__name__)
-    return Checked(name, findings, tuple(checks.not_judged), time.perf_counter() - began)
+                    level, method, text = WARNING, "truth", str(error).removeprefix("truth: ")
+                findings[level, method] = Finding(level, method, f"{method}: {text}")
+    not_judged += [f.sentence for f in findings.values() if f.level == NOT_JUDGED]
+    kept = (f for f in findings.values() if f.level != NOT_JUDGED)
+    return Checked(
+        getattr(problem, "name", type(problem).__name__),
+        tuple(sorted(kept, key=lambda finding: finding.level)),
+        tuple(not_judged),
+        time.perf_counter() - began,
+    )
 
 
 def _source(error: Exception) -> str:
     """The method or attribute of a problem that raised."""
     names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
     return next((name for name in reversed(names) if hasattr(Problem, name)), "check")
+
+
+def _finding(method: str, text: str, level: str = ERROR) -> Finding:
+    return Finding(level, method, f"{method}: {text}")
+
+
+def _shapes(problem: Problem, seconds: float) -> Iterator[Finding]:
+    kinds: dict[str, Any] = {
+        **{"x": Variable, "y": Variable | None, "theta": Variable | None},
+        **{"name": str, "nonnegative": bool},
+    }
+    values = {name: getattr(problem, name, "nothing") for name in kinds}
+    wrong = {name: value for name, value in values.items() if not isinstance(value, kinds[name])}
+    for name, value in wrong.items():
+        expected = getattr(kinds[name], "__name__", kinds[name])
+        yield _finding(name, f"expected an attribute of type {expected}, got {value!r}")
+    for batch, points in () if wrong else (((4,), 16), ((), 1), ((2, 3), 5)):
+        for violation in violations(problem, batch, points):
+            yield _finding(violation.method, violation.text)
+
+
+def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
+    """Draws, and the densities and f at draws of the prior, in eight cases."""
+    cases, points = 8, 512
+    samplers: list[tuple[Variable | None, str, Any]] = [
+        (problem.x, "sample_prior", cases * points),
+        (problem.y, "sample_likelihood", None),
+        (problem.theta, "sample_theta", cases * points),
+    ]
+    drawn: list[Any] = []
+    wrong: list[Finding] = []
+    for variable, method, argument in samplers:
+        if variable is None:
+            drawn.append(None)
+            continue
+        argument = drawn[0].float() if argument is None else argument
+        sampler = getattr(problem, method)
+        draws, again = (sampler(argument, torch.Generator().manual_seed(1)) for _ in range(2))
+        wrong += _mistakes(problem, variable, method, draws.double())
+        if not torch.allclose(draws, again, 0.0, 0.0, equal_nan=True):
+            text = "draws differ for the same seed. Pass generator to the samplers of torch"
+            wrong.append(_finding(method, text))
+        drawn.append(draws.double())
+    yield from wrong
+    if any(finding.level == ERROR for finding in wrong):
+        return
+    x = drawn[0].view(cases, points, -1)
+    y = x[:, 0, :0] if problem.y is None else problem.y.nearest(drawn[1][::points])
+    theta = None if drawn[2] is None else drawn[2][:cases]
+    if bad := bad_value(problem, x, y, theta):
+        yield _finding(*bad)
+        return
+    theta = None if theta is None else theta[:, None]
+    f = problem.f(x, theta)
+    yield from _sign(problem, f)
+    for name, inside in (
+        ("log_prior", problem.log_prior(x) > -torch.inf),
+        ("support", within(problem.support, x)),
+    ):
+        lost = float((~inside).double().mean())
+        if lost > 1e-3:
+            yield _finding(name, f"{lost:.1%} of the draws of sample_prior lie outside it")
+    sides = (
+        [(problem, f)] if problem.nonnegative else [(problem, f), (problem.with_negated_f(), -f)]
+    )
+    for side, value in sides:
+        beyond = (value > 0) & ~within(side.support_plus(theta), x)
+        if beyond.any():
+            at = place(x[beyond][0])
+            yield _finding("support_plus", f"f > 0 at x = {at}, outside of support_plus")
+
+
+def _mistakes(
+    problem: Problem, variable: Variable, method: str, draws: Tensor
+) -> Iterator[Finding]:
+    """Of draws (n, D): not finite, outside the range; of a variable without a finite range."""
+    bad = ~draws.isfinite().all(-1)
+    if bad.any():
+        text = f"{int(bad.sum()):,} of {len(draws):,} draws are NaN or infinite"
+        yield _finding(method, text)
+        return
+    # Draws in float32 may round to a little beyond the ends.
+    slack = 1e-6 * draws.abs().amax(0)
+    low, high = draws.new_tensor(variable.ends)
+    beyond = (draws < low - slack) | (draws > high + slack)
+    part = float(beyond.any(-1).double().mean())
+    text = f"{part:.1%} of the draws of {method} lie outside {written(variable.ends)}"
+    if variable is not problem.y and part > 0:
+        yield _finding(variable.name, f"{text}, such as {float(draws[beyond][0]):.4g}")
+    elif part > 0.01:
+        yield _finding(variable.name, f"{text}, and cases are moved to its ends", WARNING)
+    if variable is not problem.x and not np.isfinite(variable.typical).all():
+        ends = torch.quantile(draws.flatten(), draws.new_tensor([0.001, 0.999])).tolist()
+        text = "has an infinite range, but networks, maps and controls need a finite one. "
+        text += f"Declare typical_range=({ends[0]:.3g}, {ends[1]:.3g})"
+        yield _finding(variable.name, text, WARNING)
+
+
+def _sign(problem: Problem, f: Tensor) -> Iterator[Finding]:
+    if problem.nonnegative and (f < 0).any():
+        yield _finding("f", f"is negative, {float(f.min()):.3g}. {BOTH_SIGNS}")
+
+
+def _cases(problem: Problem) -> tuple[Tensor, Tensor | None]:
+    """Three cases: y (3, D_y) and theta (3, D_theta)."""
+    y, theta = problem.sample_cases(3, torch.Generator().manual_seed(1))
+    return y.double(), None if theta is None else theta.double()
+
+
+def _draws(problem: Problem, seconds: float) -> int:
+    """How many draws a test takes."""
+    y, theta = _cases(problem)
+
+    def evaluate(n: int) -> object:
+        x = problem.sample_prior(n, torch.Generator().manual_seed(2)).double()
+        return problem.log_joint(x, y[0]), problem.f(x, theta if theta is None else theta[:1])
+
+    dim = 3 * max(problem.x.dim, problem.y.dim if problem.y else 0)
+    return affordable(dim, evaluate, TIME_SHARE * seconds)
+
+
+def _samplers(problem: Problem, seconds: float) -> Iterator[Finding]:
+    """Compares samplers with their densities."""
+    n, generator = _draws(problem, seconds), torch.Generator().manual_seed(2)
+    x = problem.sample_prior(n, generator).double()
+    wrong = contradiction(x, problem.log_prior, ("sample_prior", "log_prior"))
+    if wrong:
+        yield _finding(*wrong)
+    elif problem.y is not None and not np.any(problem.y.whole):
+        # Pairs (x, y): the prior is right, so that what is wrong is of the likelihood.
+        y = problem.sample_likelihood(x, generator).double()
+
+        def log_density(pairs: Tensor) -> Tensor:
+            x, y = pairs.tensor_split([problem.x.dim], -1)
+            return problem.log_prior(x) + problem.log_likelihood(x, y)
+
+        names = "sample_likelihood", "log_likelihood"
+        wrong = contradiction(torch.cat([x, y], -1), log_density, names)
+        if wrong and wrong[0] == "log_likelihood":
+            yield _finding(wrong[0], f"{wrong[1]}; mu is right, but E2 is not", WARNING)
+        elif wrong:
+            yield _finding(*wrong)
+    for side in [problem] if problem.nonnegative else [problem, problem.with_negated_f()]:
+        if side.has_defensive:
+            yield from _defensive(side, n)
+
+
+def _defensive(side: Problem, n: int) -> Iterator[Finding]:
+    """Compares the sampler of the defensive density with that density, in three cases."""
+    y, theta = _cases(side)
+    x, log_q = side.sample_defensive(y, theta, n, torch.Generator().manual_seed(10))
+    same = torch.allclose(log_q, side.log_defensive(x, y, theta), 1e-6, 1e-6)
+    if not (same and x.isfinite().all()):
+        text = "its log densities differ from log_defensive, or are not finite"
+        yield _finding("sample_defensive", text)
+        return
+    for i in range(len(y)):
+        case = y[i], None if theta is None else theta[i]
+        density = partial(lambda case, x: side.log_defensive(x, *case), case)
+        wrong = contradiction(x[i], density, ("sample_defensive", "log_defensive"))
+        if wrong:
+            yield _finding(*wrong)
+
+
+def _integrals(problem: Problem, seconds: float) -> Iterator[Finding]:
+    """Compares the evidence and the truth with importance sampling."""
+    y, theta = _cases(problem)
+    terms = [term for term in TERMS if term != "E1_minus" or not problem.nonnegative]
+    density = DefensiveDensity(problem, y, theta, terms)
+    x, log_q = density.draw(_draws(problem, seconds), torch.Generator().manual_seed(30))
+    if bad := bad_value(problem, x, y, theta):
+        yield _finding(*bad)
+        return
+    log_joint = problem.log_joint(x, y)
+    f = problem.f(x, None if theta is None else theta[:, None])
+    f = f.where(log_joint > -torch.inf, 0.0)
+    yield from _sign(problem, f)
+    log_w = log_joint - log_q
+    w, w_f = log_w.softmax(-1), (f.abs().log() + log_w).softmax(-1)
+    if not (f > 0).any():
+        yield _finding("f", "it is zero at all draws of prior and defensive density", NOT_JUDGED)
+    else:
+        w_plus = (f.clamp(min=0).log() + log_w).softmax(-1)
+        missed = (w_plus * (problem.log_defensive(x, y, theta) == -torch.inf)).sum(-1)
+        if (_enough(w_plus) & (missed > 0.01)).any():
+            text = f"is zero where {float(missed.max()):.1%} of f p(x, y) lies"
+            yield _finding("log_defensive", text)
+    log_evidence = problem.log_evidence(y, theta)
+    if log_evidence is not None:
+        # In units of the largest weight, which may be tiny.
+        unit = log_w.amax(-1, keepdim=True)
+        answer, equal = np.exp(log_evidence - unit[:, 0].numpy()), torch.ones_like(w)
+        judged = _enough(w)
+        yield from _mean("log_evidence", answer, (log_w - unit).exp(), equal, judged)
+    if problem.knows_truth:
+        judged = _enough(w) & _enough(w_f)
+        yield from _mean("_log_truth", problem.truth(y, theta), f, w, judged)
+
+
+def _enough(w: Tensor) -> Tensor:
+    """Whether normalized weights (C, n) determine a mean, (C,)."""
+    return (1 / w.square().sum(-1) > EFFECTIVE) & (w.amax(-1) < LARGEST_WEIGHT)
+
+
+def _mean(
+    method: str, answer: Any, values: Tensor, weights: Tensor, judged: Tensor
+) -> Iterator[Finding]:
+    """Compares an answer (C,) with the mean of values with weights, (C, n) each."""
+    w = weights / weights.sum(-1, keepdim=True)
+    mean = (w * values).nansum(-1, keepdim=True)
+    summands = (w * (values - mean)).nan_to_num(0.0)
+    error, mean = summands.square().sum(-1).sqrt(), mean[:, 0]
+    # Only a finite variance gives a standard error.
+    judged = judged & ~torch.from_numpy(pareto_k(summands.abs().numpy()) >= 0.5)
+    wrong = judged & ~((torch.as_tensor(answer) - mean).abs() <= 6 * error + 1e-4 * mean.abs())
+    if wrong.any():
+        i = int(wrong.int().argmax())
+        estimate = f"{float(mean[i]):.5g} ± {float(error[i]):.2g}"
+        yield _finding(
+            method,
+            f"returns {float(answer[i]):.5g} in one of {len(mean)} cases, but "
+            f"{values.shape[-1]:,} draws estimate {estimate}",
+        )
+    elif not judged.any():
+        yield _finding(method, "the draws' weights vary too much", NOT_JUDGED)
+
+
+STAGES: dict[str, Callable[[Problem, float], Iterator[Finding]]] = {
+    "shapes": _shapes,
+    "values at draws": _values,
+    "whether samplers follow their densities": _samplers,
+    "log_evidence and the truth": _integrals,
+}
 
 
 def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
@@ -196,280 +433,6 @@ def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
     of_one = max((time.process_time() - began) / FEWEST_DRAWS, 1e-9)
     n = min(seconds / of_one, 4e6 / (MOST_COMPONENTS * dim), MOST_DRAWS)
     return int(2 ** math.floor(math.log2(max(n, FEWEST_DRAWS))))
-
-
-class _Checks:
-    """Four stages of checks of a problem, and what they find: one error a method at most.
-
-    Attributes:
-        draws: Number of draws of a test.
-        y, theta: Three cases.
-    """
-
-    draws: int
-    y: Tensor
-    theta: Tensor | None
-
-    def __init__(self, problem: Problem, seconds: float) -> None:
-        self.problem, self.seconds = problem, seconds
-        self.findings: list[Finding] = []
-        self.not_judged: list[str] = []
-
-    @property
-    def failed(self) -> bool:
-        return any(finding.level == "error" for finding in self.findings)
-
-    def error(self, method: str, text: str, level: str = "error") -> None:
-        if not any((known.method, known.level) == (method, level) for known in self.findings):
-            self.findings.append(Finding(level, method, f"{method}: {text}"))
-
-    def warning(self, method: str, text: str) -> None:
-        self.error(method, text, "warning")
-
-    def shapes(self) -> None:
-        kinds: dict[str, Any] = {
-            **{"x": Variable, "y": Variable | None, "theta": Variable | None},
-            **{"name": str, "nonnegative": bool},
-        }
-        for name, kind in kinds.items():
-            value = getattr(self.problem, name, "nothing")
-            if not isinstance(value, kind):
-                expected = getattr(kind, "__name__", kind)
-                self.error(name, f"expected an attribute of type {expected}, got {value!r}")
-        if self.failed:
-            return
-        for batch, points in (((4,), 16), ((), 1), ((2, 3), 5)):
-            for violation in violations(self.problem, batch, points):
-                self.error(violation.method, violation.text)
-
-    def values(self) -> None:
-        """Draws, and the densities and f at draws of the prior, in eight cases."""
-        problem, cases, points = self.problem, 8, 512
-        draws = self._drawn(problem.x, "sample_prior", cases * points)
-        x, y, theta = draws.view(cases, points, -1), draws[:cases, :0], None
-        if problem.y is not None:
-            seen = self._drawn(problem.y, "sample_likelihood", draws.float())
-            y = problem.y.nearest(seen[::points])
-        if problem.theta is not None:
-            theta = self._drawn(problem.theta, "sample_theta", cases * points)[:cases]
-        if self.failed or self._bad_value(x, y, theta):
-            return
-        wide = None if theta is None else theta[:, None]
-        calls = {"log_prior": (x,), "log_likelihood": (x, y[:, None]), "f": (x, wide)}
-        values = {name: getattr(problem, name)(*arguments) for name, arguments in calls.items()}
-        self._sign(values["f"])
-        self._supports(x, wide, values["log_prior"], values["f"])
-
-    def _drawn(self, variable: Variable, method: str, argument: Any) -> Tensor:
-        """Draws (n, D) of a sampler."""
-        sampler = getattr(self.problem, method)
-        draws: Tensor
-        draws, again = (sampler(argument, torch.Generator().manual_seed(1)) for _ in range(2))
-        if not torch.allclose(draws, again, 0.0, 0.0, equal_nan=True):
-            text = "draws differ for the same seed. Pass generator to the samplers of torch"
-            self.error(method, text)
-        bad, draws = ~draws.isfinite().all(-1), draws.double()
-        if bad.any():
-            at = f", the first at x = {place(argument[bad][0])}" * isinstance(argument, Tensor)
-            text = f"{int(bad.sum()):,} of {len(draws):,} draws are NaN or infinite{at}"
-            self.error(method, text)
-        else:
-            self._range(variable, draws, method)
-        return draws
-
-    def _range(self, variable: Variable, draws: Tensor, method: str) -> None:
-        """Compares draws with the range of their variable, and with its typical one."""
-        # Draws in float32 may round to a little beyond the ends.
-        slack = 1e-6 * draws.abs().amax(0)
-        low, high = draws.new_tensor(variable.ends)
-        beyond = (draws < low - slack) | (draws > high + slack)
-        part = float(beyond.any(-1).double().mean())
-        text = f"{part:.1%} of the draws of {method} lie outside {written(variable.ends)}"
-        if variable is not self.problem.y and part > 0:
-            self.error(variable.name, f"{text}, such as {float(draws[beyond][0]):.4g}")
-        elif part > 0.01:
-            self.warning(variable.name, f"{text}, and cases are moved to its ends")
-        if variable is self.problem.x:
-            return
-        low, high = draws.new_tensor(variable.typical)
-        if not (high - low).isfinite().all():
-            ends = torch.quantile(draws.flatten(), draws.new_tensor([0.001, 0.999])).tolist()
-            self.warning(
-                variable.name,
-                "has an infinite range, but networks, maps and controls need a finite one. "
-                f"Declare typical_range=({ends[0]:.3g}, {ends[1]:.3g})",
-            )
-
-    def _bad_value(self, x: Tensor, y: Tensor, theta: Tensor | None) -> bool:
-        bad = bad_value(self.problem, x, y, theta)
-        if bad is not None:
-            self.error(*bad)
-        return bad is not None
-
-    def _sign(self, f: Tensor) -> None:
-        if self.problem.nonnegative and (f < 0).any():
-            self.error("f", f"is negative, {float(f.min()):.3g}. {BOTH_SIGNS}")
-
-    def _supports(self, x: Tensor, theta: Tensor | None, log_prior: Tensor, f: Tensor) -> None:
-        """Looks for draws of the prior outside the supports, at x (C, n, D)."""
-        problem = self.problem
-        inside = {"log_prior": log_prior > -torch.inf, "support": within(problem.support, x)}
-        for method, there in inside.items():
-            lost = float((~there).double().mean())
-            if lost > 1e-3:
-                self.error(method, f"{lost:.1%} of the draws of sample_prior lie outside it")
-        sides = [(problem, f)]
-        if not problem.nonnegative:
-            sides.append((problem.with_negated_f(), -f))
-        for side, value in sides:
-            lost_points = (value > 0) & ~within(side.support_plus(theta), x)
-            if lost_points.any():
-                at = place(x[lost_points][0])
-                text = f"f > 0 at x = {at}, outside of support_plus; widen that set"
-                self.error("support_plus", text)
-
-    def samplers(self) -> None:
-        """Compares samplers with their densities."""
-        problem = self.problem
-        y, theta = problem.sample_cases(3, torch.Generator().manual_seed(1))
-        self.y, self.theta = y.double(), None if theta is None else theta.double()
-
-        def evaluate(n: int) -> object:
-            x = self._prior(n, 2)
-            of_first = self.theta if self.theta is None else self.theta[:1]
-            return problem.log_joint(x, self.y[0]), problem.f(x, of_first)
-
-        numbers = 3 * max(problem.x.dim, problem.y.dim if problem.y else 0)
-        self.draws = affordable(numbers, evaluate, TIME_SHARE * self.seconds)
-        x = self._prior(self.draws, 2)
-        self._compare("sample_prior", "log_prior", x, problem.log_prior)
-        if problem.y is not None:
-            self._likelihood(problem.y)
-        for side in [problem] if problem.nonnegative else [problem, problem.with_negated_f()]:
-            if side.has_defensive:
-                self._defensive(side)
-
-    def _prior(self, n: int, seed: int) -> Tensor:
-        return self.problem.sample_prior(n, torch.Generator().manual_seed(seed)).double()
-
-    def _compare(self, sampler: str, density: str, x: Tensor, log_p: Density) -> None:
-        wrong = contradiction(x, log_p, (sampler, density))
-        if wrong is not None:
-            self.error(*wrong)
-
-    def _likelihood(self, variable: Variable) -> None:
-        problem, n = self.problem, self.draws
-        generator = torch.Generator().manual_seed(7)
-        names = "sample_likelihood", "log_likelihood"
-        # Two values of x have two densities of y, compared at the draws of both: counts as well.
-        for step in (1.0, 0.1, 0.01):
-            x, other = self._prior(n, 4).chunk(2)
-            between = x + step * (other - x)
-            other = between.where((problem.log_prior(between) > -torch.inf)[:, None], x)
-            y = problem.sample_likelihood(torch.cat([x, other]), generator).double()
-            x, other = x.repeat(2, 1), other.repeat(2, 1)
-            odds = problem.log_likelihood(other, y) - problem.log_likelihood(x, y)
-            odds = odds.nan_to_num(0.0, torch.inf, -torch.inf)[:, None]
-            h = torch.cat([odds, odds.abs(), other - x], -1).tanh()
-            if not variable.all_whole:
-                # Draws that were moved to the ends of the range have no density.
-                h = h * _strictly_within(variable, y)[:, None]
-            of_x, of_other = (h * odds.sigmoid())[: n // 2], (h * (-odds).sigmoid())[n // 2 :]
-            if (_z(of_x - of_other).abs() > APART).any():
-                self.error(names[0], f"its draws do not follow {names[1]} as x changes; {MEND}")
-                return
-        if np.any(variable.whole):
-            return
-        # Then the density of y at an x, with its constant.
-        y = problem.sample_likelihood(self._prior(1, 5).expand(n, -1), generator).double()
-        if _strictly_within(variable, y).all():
-            density = partial(problem.log_likelihood, self._prior(1, 5)[0])
-            wrong = contradiction(y, density, names)
-            if wrong is not None and wrong[0] == names[0]:
-                self.error(*wrong)
-            elif wrong is not None:
-                self.warning(names[1], f"{wrong[1]}; mu is right, but E2 is not")
-
-    def _defensive(self, side: Problem) -> None:
-        y, theta = self.y, self.theta
-        x, log_q = side.sample_defensive(y, theta, self.draws, torch.Generator().manual_seed(10))
-        if not (
-            x.isfinite().all()
-            and torch.allclose(log_q, side.log_defensive(x, y, theta), 1e-6, 1e-6)
-        ):
-            text = "its log densities differ from log_defensive, or are not finite"
-            self.error("sample_defensive", text)
-            return
-        for i in range(len(y)):
-            case = y[i], None if theta is None else theta[i]
-            density = partial(lambda case, x: side.log_defensive(x, *case), case)
-            self._compare("sample_defensive", "log_defensive", x[i], density)
-
-    def integrals(self) -> None:
-        """Compares the evidence and the truth with importance sampling."""
-        problem, y, theta = self.problem, self.y, self.theta
-        terms = [term for term in TERMS if term != "E1_minus" or not problem.nonnegative]
-        density = DefensiveDensity(problem, y, theta, terms)
-        x, log_q = density.draw(self.draws, torch.Generator().manual_seed(30))
-        if self._bad_value(x, y, theta):
-            return
-        log_joint = problem.log_joint(x, y)
-        f = problem.f(x, None if theta is None else theta[:, None])
-        f = f.where(log_joint > -torch.inf, 0.0)
-        self._sign(f)
-        log_w = log_joint - log_q
-        if not (f > 0).any():
-            self.not_judged.append("f: it is zero at all draws of prior and defensive density")
-        elif not self.failed:
-            w = (f.clamp(min=0).log() + log_w).softmax(-1)
-            missed = (w * (problem.log_defensive(x, y, theta) == -torch.inf)).sum(-1)
-            if (_enough(w) & (missed > 0.01)).any():
-                text = f"is zero where {float(missed.max()):.1%} of f p(x, y) lies"
-                self.error("log_defensive", text)
-        w = log_w.softmax(-1)
-        log_evidence = problem.log_evidence(y, theta)
-        if log_evidence is not None:
-            # In units of the largest weight, which may be tiny.
-            unit = log_w.amax(-1, keepdim=True)
-            answer, equal = np.exp(log_evidence - unit[:, 0].numpy()), torch.ones_like(w)
-            self._mean("log_evidence", answer, (log_w - unit).exp(), equal, _enough(w))
-        judged = _enough(w) & _enough((f.abs().log() + log_w).softmax(-1))
-        if problem.knows_truth:
-            self._mean("_log_truth", problem.truth(y, theta), f, w, judged)
-
-    def _mean(
-        self, method: str, answer: Any, values: Tensor, weights: Tensor, judged: Tensor
-    ) -> None:
-        """Compares an answer (C,) with the mean of values with weights, (C, n) each."""
-        w = weights / weights.sum(-1, keepdim=True)
-        mean = (w * values).nansum(-1, keepdim=True)
-        summands = (w * (values - mean)).nan_to_num(0.0)
-        error, mean = summands.square().sum(-1).sqrt(), mean[:, 0]
-        # Only a finite variance gives a standard error.
-        judged = judged & ~torch.from_numpy(pareto_k(summands.abs().numpy()) >= 0.5)
-        apart = (torch.as_tensor(answer) - mean).abs()
-        wrong = judged & ~(apart <= 6 * error + 1e-4 * mean.abs())
-        if wrong.any():
-            i = int(wrong.int().argmax())
-            estimate = f"{float(mean[i]):.5g} ± {float(error[i]):.2g}"
-            self.error(
-                method,
-                f"returns {float(answer[i]):.5g} in one of {len(mean)} cases, but "
-                f"{values.shape[-1]:,} draws estimate {estimate}",
-            )
-        elif not judged.any():
-            self.not_judged.append(f"{method}: the draws' weights vary too much")
-
-
-def _strictly_within(variable: Variable, values: Tensor) -> Tensor:
-    low, high = values.new_tensor(variable.ends)
-    inside: Tensor = ((values > low) & (values < high)).all(-1)
-    return inside
-
-
-def _enough(w: Tensor) -> Tensor:
-    """Whether normalized weights (C, n) determine a mean, (C,)."""
-    return (1 / w.square().sum(-1) > EFFECTIVE) & (w.amax(-1) < LARGEST_WEIGHT)
 
 
 def contradiction(
@@ -511,12 +474,15 @@ def contradiction(
     points = torch.cat([own, g.points(u).flatten(0, 1)[:n] * scale])
     log_each = (g.log_each(points / scale) - scale.log().sum()).T
     log_g = log_each.logsumexp(-1) - math.log(len(g.centres))
-    # Beyond all draws a density need not have a value: h is zero outside the box of the first.
+    # Beyond all draws a density need not have a value, and where draws were moved to the ends of a
+    # range it has none: h is zero outside the box of the first, and on its faces.
     low, high = first.aminmax(dim=0)
-    inside = ((points >= low) & (points <= high)).all(-1)
+    inside = ((points > low) & (points < high)).all(-1)
     log_p = torch.full_like(log_g, -torch.inf)
     log_p[inside] = log_density(points[inside]).double()
-    z = (points - first.mean(0)) / first.std(0)
+    covariance = (first / scale).T.cov().reshape(x.shape[1], x.shape[1])
+    centred = (points - first.mean(0)) / scale
+    z = torch.linalg.solve_triangular(cholesky(covariance), centred.T, upper=False).T
     # A scale that is a little wrong in each of many coordinates shows in their sum.
     far = (z.square().mean(-1, keepdim=True) - 1) * math.sqrt(x.shape[1] / 2)
     z = z.tanh()

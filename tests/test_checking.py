@@ -203,7 +203,7 @@ MISTAKES = {
             sample_likelihood=lambda s, x, g: x + x.exp() * torch.randn(x.shape, generator=g),
             y=line(-1e9, 1e9, typical_range=(-10.0, 10.0)),
         ),
-        ("error", "sample_likelihood", "do not follow log_likelihood as x changes"),
+        ("error", "sample_likelihood", "do not follow log_likelihood"),
     ),
     "a likelihood without its constant": (
         changed(
@@ -298,20 +298,26 @@ def test_a_mistake_is_found_in_one_sentence(mistake):
     assert {each.method for each in found.errors} <= {method}, found
 
 
-class Slightly(Right):
-    """Densities have another constant, and samplers another scale and shift."""
+class SlightlyPrior(Right):
+    """The prior's density has another constant, or its sampler another scale or shift."""
 
     constant, scale, shift = 0.0, 1.0, 0.0
-    log_evidence = Problem.log_evidence
 
     def log_prior(self, x):
         return super().log_prior(x) + self.constant
 
-    def log_likelihood(self, x, y):
-        return super().log_likelihood(x, y) + self.constant
-
     def sample_prior(self, n, generator):
         return self.scale * super().sample_prior(n, generator) + self.shift
+
+
+class SlightlyLikelihood(Right):
+    """The same of the likelihood."""
+
+    constant, scale, shift = 0.0, 1.0, 0.0
+    log_evidence = Problem.log_evidence
+
+    def log_likelihood(self, x, y):
+        return super().log_likelihood(x, y) + self.constant
 
     def sample_likelihood(self, x, generator):
         return x + self.scale * (super().sample_likelihood(x, generator) - x) + self.shift / 2
@@ -331,18 +337,21 @@ class SlightlyReference(Right):
 
 
 @pytest.mark.parametrize(
-    ("base", "member", "value", "methods"),
+    ("base", "member", "value", "method"),
     [
-        (Slightly, "constant", 0.05, {"log_prior", "log_likelihood"}),
-        (Slightly, "scale", 1.04, {"sample_prior", "sample_likelihood"}),
-        (Slightly, "shift", 0.06, {"sample_prior", "sample_likelihood"}),
-        (SlightlyReference, "constant", 0.05, {"log_defensive"}),
-        (SlightlyReference, "scale", 1.04, {"sample_defensive"}),
+        (SlightlyPrior, "constant", 0.05, "log_prior"),
+        (SlightlyPrior, "scale", 1.04, "sample_prior"),
+        (SlightlyPrior, "shift", 0.06, "sample_prior"),
+        (SlightlyLikelihood, "constant", 0.05, "log_likelihood"),
+        (SlightlyLikelihood, "scale", 1.04, "sample_likelihood"),
+        (SlightlyLikelihood, "shift", 0.06, "sample_likelihood"),
+        (SlightlyReference, "constant", 0.05, "log_defensive"),
+        (SlightlyReference, "scale", 1.04, "sample_defensive"),
     ],
 )
-def test_many_draws_show_small_mistakes(base, member, value, methods):
+def test_many_draws_show_small_mistakes(base, member, value, method):
     found = amci.check(changed(base, **{member: value}), seconds=60)
-    assert {each.method for each in found.findings} == methods, found
+    assert found.findings[0].method == method, found
 
 
 class Wrong(Right):
