@@ -6,7 +6,6 @@ import normflows as nf
 import numpy as np
 import pytest
 import torch
-from amci_explorer.numbers.pictures import densities
 from torch.distributions import (
     Beta,
     Exponential,
@@ -112,25 +111,9 @@ def test_a_model_of_normflows_is_taken_at_a_context():
         torch.testing.assert_close(log_q[i], expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.fixture
-def made():
-    return Proposals.from_distributions(TAIL, q1_plus=shifted_exponential, q2=wide)
+def test_draws_follow_the_seed_and_leave_the_global_generator_alone():
+    made = Proposals.from_distributions(TAIL, q1_plus=shifted_exponential, q2=wide)
 
-
-def test_errors_maps_and_pictures_take_them(made):
-    curves = amci.error_curves(TAIL, made, 1.0, 3.0, draws=[20, 2000], runs=50)
-    assert curves.by_name["amci"].remse[1] < curves.by_name["amci"].remse[0] / 10
-    plane = amci.amortization_map(TAIL, made, size=3, draws=64)
-    assert np.isfinite(plane.relative_variance).all()
-    shown = densities(TAIL, made, 1.0, 3.0).columns
-    x = np.asarray(shown["x"])
-    above = x > 3
-    expected = 6 * np.exp(-6 * (x[above] - 3))
-    np.testing.assert_allclose(np.asarray(shown["q1"])[above], expected, rtol=1e-6)
-    assert (np.asarray(shown["q1"])[x < 3] <= 1e-30).all()
-
-
-def test_draws_follow_the_seed_and_leave_the_global_generator_alone(made):
     def value(seed):
         return float(amci.estimate(TAIL, made, 1.0, 3.0, seed=seed).value)
 
@@ -180,17 +163,16 @@ def test_in_several_dimensions_one_coordinate_outside_is_enough():
 
 
 class Shifted:
-    """A normal distribution, drawn with an error, whose log density is off."""
+    """A normal distribution whose log density is off by a constant."""
 
-    def __init__(self, mean, *, scale=1.0, shift=0.0, constant=0.0):
-        self.q = Independent(Normal(mean, 1.0), 1)
-        self.draw, self.constant = Independent(Normal(mean + shift, scale), 1), constant
+    def __init__(self, mean, constant):
+        self.normal, self.constant = Independent(Normal(mean, 1.0), 1), constant
 
     def sample(self, shape):
-        return self.draw.sample(shape)
+        return self.normal.sample(shape)
 
     def log_prob(self, x):
-        return self.q.log_prob(x) + self.constant
+        return self.normal.log_prob(x) + self.constant
 
 
 def nf_model(dim, *, context):
@@ -236,23 +218,11 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_proposal(kind):
         Proposals.from_distributions(tail, q1_plus=q1, q2=make)
 
 
-CONTRADICTED = {
-    "another constant": (
-        {"constant": math.log(0.17)},
-        r"log_prob: the mean importance weight is 0\.17, .* about 1\.77 nats; at y = \(",
-    ),
-    "0.05 nats": ({"constant": 0.05}, r"log_prob: the mean importance weight is 1\.05, "),
-    "too wide": ({"scale": 1.06}, "sample: its draws do not follow log_prob, as "),
-    "shifted": ({"shift": 0.06}, "sample: its draws do not follow log_prob, as "),
-}
-
-
-@pytest.mark.parametrize("kind", CONTRADICTED)
-def test_draws_that_contradict_their_density_are_refused(kind):
-    error, why = CONTRADICTED[kind]
+def test_draws_that_contradict_their_density_are_refused():
+    why = r"log_prob: the mean importance weight is 0\.17, .* about 1\.77 nats; at y = \("
     with pytest.raises(ValueError, match=f"^q1_plus: {why}"):
         Proposals.from_distributions(
-            TAIL, q1_plus=lambda y, theta: Shifted(theta, **error), q2=wide
+            TAIL, q1_plus=lambda y, theta: Shifted(theta, constant=math.log(0.17)), q2=wide
         )
 
 
@@ -261,12 +231,6 @@ def test_a_proposal_that_is_needed_or_is_not():
         Proposals.from_distributions(Growth(), q1_plus=wide)
     with pytest.raises(ValueError, match=r"q1_minus: .* f >= 0"):
         Proposals.from_distributions(TAIL, q1_plus=wide, q1_minus=wide, q2=wide)
-    peak = amci.problem("peak")
-    square = lambda y, theta: Independent(Uniform(0 * theta[..., :2], 1 + 0 * theta[..., :2]), 1)  # noqa: E731
-    made = Proposals.from_distributions(peak, q1_plus=square)
-    theta = [0.5, 0.5, 0.5]
-    e = amci.estimate(peak, made, theta=theta, draws=4000)
-    assert abs(e.value - peak.truth(theta=theta)) < 5 * e.standard_error
 
 
 @pytest.fixture
