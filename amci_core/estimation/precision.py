@@ -61,7 +61,7 @@ def estimate_to(
         relative_error: Requested half-width, as a share of the estimate, from 1e-15, the rounding
             of the estimate itself, to 1.
         draws: Most draws of a case, all its estimates together.
-        estimator: As for `estimate`.
+        estimator: A name or an estimator, see `estimate`.
         defensive: Share of all draws from the problem's defensive density.
         points: `independent` or `sobol`, as for `estimate`.
         seed: Whole number >= 0; None for a random one.

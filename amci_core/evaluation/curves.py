@@ -293,7 +293,7 @@ def curve_stream(
         sampler: Draws from the proposals at y and theta.
         truth: The value that errors are counted from.
         chosen: The estimators by name, as `chosen_estimators` returns them.
-        draws: As for `error_curves`, and so are the others.
+        draws: Total draws of an estimator, increasing; see `error_curves`, also for the others.
         runs: Independent runs.
         seed: Whole number >= 0.
     """

@@ -42,7 +42,7 @@ class Choices:
         settings: Arguments of the objective, or those of the recipes' objectives to replace.
         terms: Proposal name to its recipe, in the order of training: nothing is automatic then.
         variant: What the proposals are called.
-        minutes: Time for everything, on one core, unless `learn` is told.
+        minutes: Time for everything, on one core, unless `learn` has another limit.
         note: A sentence for the model card.
         history: Moments of the training by a recipe at which q1_plus is saved, 3 at least; or 0.
 

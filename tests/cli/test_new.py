@@ -83,12 +83,11 @@ def test_check_has_three_exit_codes(run, tmp_path):
     assert others == [
         "  not judged: log_evidence and the truth, before the errors above are fixed"
     ]
-    wrong.write_text(text.replace(", typical_range=(-4.0, 4.0)", ", typical_range=(8.0, 9.0)"))
+    wrong.write_text(text)
     code, out, _ = run("check wrong.py --format json")
     assert code == 0
     found = json.loads(out)
-    assert [each["level"] for each in found["findings"]] == ["warning"]
-    assert found["not_judged"] == []
+    assert (found["findings"], found["not_judged"]) == ([], [])
     for words in ("check wrong.py:Other", "check nowhere.py", "check tail"):
         code, out, err = run(words)
         assert (code, out) == (2, "")
