@@ -32,7 +32,6 @@ from amci_core.estimators.mis import pooled
 ESTIMATES = ("amci-cv", "amci", "snis-qm", "snis-q2")
 # Other names of columns: of Stan's variational approximations and Pathfinder, and of PyMC.
 ALIASES = {"log_joint": ("log_p__", "lp__", "lp"), "log_q": ("log_g__", "lp_approx__")}
-OF_COMPONENT = "log_q_"
 # Rows that are copies of others are no independent draws from this share of a term on.
 COPIES = 0.1
 # Rows with less than this part of the average row's share in every term do not count.
@@ -154,9 +153,8 @@ def estimate_from_draws(
         `amci diagnose table.csv` for the command line.
     """
     columns = _columns_of(table)
-    if isinstance(f, str) and f not in columns:
-        raise ValueError(f"f: the table has no column {f!r}. Pass the name of f's column as f")
-    draws = _draws(columns, columns[f] if isinstance(f, str) else f, log_E2)
+    columns["f"] = columns.get(f) if isinstance(f, str) else f
+    draws = _draws(columns, log_E2)
     expected = "a number above 0, at most 1"
     share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
     against = tuple(_dependence(draws)) if r_eff is None else ()
@@ -195,69 +193,60 @@ def _columns_of(table: Any) -> dict[str, Any]:
         else:
             columns[str(name)] = column
     for name, others in ALIASES.items():
-        for other in others:
-            if other in columns:
-                columns.setdefault(name, columns[other])
+        for other in filter(columns.__contains__, others):
+            columns.setdefault(name, columns[other])
     if not any(np.ravel(columns.get(name, 1.0))[0] for name in ("log_p__", "log_g__")):
         # The first row of Stan's variational approximations has their mean, and no densities.
         return {name: column[1:] for name, column in columns.items()}
     return columns
 
 
-def _draws(columns: Mapping[str, Any], f: ArrayLike, log_E2: float | None) -> Draws:
+def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
     """The draws in the order of their components; a single one counts as q2."""
     log_joint: Any = columns.get("log_joint")
-    log_q = {
-        name.removeprefix(OF_COMPONENT): column
-        for name, column in columns.items()
-        if name.startswith(OF_COMPONENT)
-    }
-    if not log_q:
-        log_q = {"q2": columns.get("log_q")}
-        if "log_weight" in columns and (log_joint is None or log_q["q2"] is None):
-            log_joint = columns["log_weight"]
-            log_q = {"q2": np.zeros(np.shape(log_joint))}
+    log_q: Any = columns.get("log_q")
+    if "log_weight" in columns and (log_joint is None or log_q is None):
+        log_joint, log_q = columns["log_weight"], np.zeros(np.shape(columns["log_weight"]))
     shape = np.shape(log_joint)
-    log_joint, f = _column("log_joint", log_joint, shape), _column("f", f, shape)
-    met = log_joint > -np.inf
-    _refuse("log_joint", log_joint, ~(log_joint < np.inf), "numbers below infinity")
-    _refuse("log_joint", log_joint, np.full(shape, not met.any()).ravel(), "a density above zero")
-    _refuse("f", f, met & ~np.isfinite(f), "finite numbers where the density is not zero")
-
-    known = COMPONENTS[:COMPLEMENT]
-    component = np.repeat("q2", len(f))
-    if list(log_q) != ["q2"]:
-        component = np.ravel(columns.get("component", "")).astype(str)
-    if component.shape != f.shape or not set(log_q) == set(component) <= set(known):
+    log_joint, f = _numbers("log_joint", log_joint, shape), _numbers("f", columns["f"], shape)
+    known = {name: columns.get(f"log_q_{name}") for name in COMPONENTS[:COMPLEMENT]}
+    densities = {
+        name: _numbers(f"log_q_{name}", column, shape)
+        for name, column in known.items()
+        if column is not None
+    }
+    component = np.ravel(columns.get("component", ["q2"])).astype(str)
+    if not densities:
+        densities, component = {"q2": _numbers("log_q", log_q, shape)}, np.full(f.shape, "q2")
+    if component.shape != f.shape or set(component) != set(densities):
         raise ValueError(
             f"component: expected one of {', '.join(known)} for each of {len(f):,} draws, with "
             f"log_q_NAME and draws of each, got {', '.join(sorted(set(component)))} for "
-            f"{len(component):,}, and log_q of {', '.join(log_q)}"
+            f"{len(component):,}, and log_q of {', '.join(densities)}"
         )
-    densities = {}
-    for j, name in enumerate(known):
-        if name in log_q:
-            title = "log_q" if len(log_q) == 1 else OF_COMPONENT + name
-            densities[j] = _column(title, log_q[name], shape)
-            _refuse(title, densities[j], ~(densities[j] < np.inf), "numbers below infinity")
-            lost = (component == name) & (densities[j] == -np.inf)
-            _refuse(title, densities[j], lost, "finite numbers at its own draws")
-    order = np.concatenate([np.flatnonzero(component == known[j]) for j in densities])
+    met = log_joint > -np.inf
+    _refuse("log_joint", log_joint, ~(log_joint < np.inf), "numbers below infinity")
+    _refuse("f", f, met & ~np.isfinite(f), "finite numbers where the density is not zero")
+    for name, values in densities.items():
+        title, own = f"log_q_{name}" if len(densities) > 1 else "log_q", component == name
+        _refuse(title, values, ~(values < np.inf), "numbers below infinity")
+        _refuse(title, values, own & (values == -np.inf), "finite numbers at its own draws")
     f = np.where(met, f, 0.0)
+    order = np.concatenate([np.flatnonzero(component == name) for name in densities])
     return Draws(
         f=f[order],
         log_joint=log_joint[order],
-        log_q={j: log_density[order] for j, log_density in densities.items()},
-        counts={j: int((component == known[j]).sum()) for j in densities},
+        log_q={COMPONENTS.index(name): values[order] for name, values in densities.items()},
+        counts={COMPONENTS.index(name): int((component == name).sum()) for name in densities},
         signed=bool((f < 0).any()),
         log_E2=None if log_E2 is None else np.asarray(check_number("log_E2", log_E2)),
     )
 
 
-def _column(name: str, values: Any, shape: tuple[int, ...]) -> Array:
+def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> Array:
     if values is None:
-        hint = f" or {', '.join(ALIASES[name])}" if name in ALIASES else ""
-        raise ValueError(f"{name}: the table has no such column. Rename one to {name}{hint}")
+        names = ", ".join((name, *ALIASES.get(name, ())))
+        raise ValueError(f"{name}: the table has no such column. Rename one to {names}")
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -311,15 +300,13 @@ def _dependence(draws: Draws) -> Iterator[str]:
 
 def _prepared(name: str, draws: Draws) -> Prepared | str:
     """What the estimator of that name makes of the draws, or what they lack, in words."""
-    if name == "snis-q2":
-        lacking = [] if draws.count(2) else ["q2"]
-    elif len(draws.counts) < 2 and name != "amci":
+    if len(draws.counts) < 2 and name in ("amci-cv", "snis-qm"):
         return "there is a single component"
-    else:
-        terms = ((draws.f > 0).any() or not draws.signed, draws.signed, draws.log_E2 is None)
-        lacking = [PROPOSALS[j] for j in range(3) if terms[j] and not draws.count(j)]
     if name == "snis-qm":
         return balanced(draws, list(draws.counts))
+    terms = ((draws.f > 0).any() or not draws.signed, draws.signed, draws.log_E2 is None)
+    needed = (False, False, True) if name == "snis-q2" else terms
+    lacking = [PROPOSALS[j] for j in range(3) if needed[j] and not draws.count(j)]
     if lacking:
         return f"there are no draws of {' and '.join(lacking)}"
     return resolve(name).apply(draws)

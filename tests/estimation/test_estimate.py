@@ -73,39 +73,6 @@ def test_f_may_be_no_number_where_the_density_is_zero(there):
     assert found.standard_error == expected.standard_error
 
 
-class Scaled(type(PROBLEM)):
-    """tail-1d with f in another unit."""
-
-    def __init__(self, size):
-        super().__init__(1)
-        self.size, self.f_range = size, (0.0, size)
-
-    def f(self, x, theta):
-        return self.size * super().f(x, theta)
-
-    def _log_truth(self, y, theta):
-        log_mu, sign = super()._log_truth(y, theta)
-        return log_mu + np.log(self.size), sign
-
-    def _log_mean_absolute_deviation(self, y, theta):
-        return super()._log_mean_absolute_deviation(y, theta) + np.log(self.size)
-
-
-@pytest.mark.parametrize("size", [1e-200, 1e200])
-def test_the_unit_of_f_changes_no_relative_result(size):
-    scaled, at = Scaled(size), ([[1.0], [-2.0]], 2.5)
-    plain, other = (amci.estimate(p, IMPERFECT, *at, seed=3) for p in (PROBLEM, scaled))
-    np.testing.assert_allclose(other.value / size, plain.value, rtol=1e-9)
-    np.testing.assert_allclose(
-        other.relative_standard_error, plain.relative_standard_error, rtol=1e-9
-    )
-    assert (plain.relative_standard_error > 0.01).all()
-    # Draws until an error is small go on as long, and are as many.
-    plain, other = (amci.estimate_to(p, IMPERFECT, *at) for p in (PROBLEM, scaled))
-    np.testing.assert_array_equal(other.draws, plain.draws)
-    np.testing.assert_allclose(other.relative_half_width(), plain.relative_half_width(), rtol=1e-9)
-
-
 def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
     # A declared range's far corner: squares of mu are zero in units of f.
     problem, proposals = amci.problem("tail-5d"), amci.load_proposals("tail-5d")
@@ -122,8 +89,6 @@ def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
     mu = problem.truth(y, theta)
     covered = ((lower < mu) & (mu < upper)).mean()
     assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n)
-    one = amci.estimate_to(problem, proposals, y, theta, relative_error=0.01, draws=1000)
-    assert not one.reached
 
 
 def test_an_estimate_is_shown_in_three_lines():
@@ -340,22 +305,14 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     ("changed", "message"),
     [
         ({"y": 9.0}, r"y: expected .* within \[-8, 8\], got 9"),
-        ({"y": float("nan")}, r"y: expected .* got nan"),
         ({"y": [0.0, 1.0]}, r"y: expected 1 number, got 2"),
-        ({"y": 10**400}, r"y: expected .* within \[-8, 8\], got 10000"),
-        ({"shift": 10**400}, r"shift: expected a finite number, got 10000"),
-        ({"theta": -1.0}, r"theta: expected .* within \[0, 5\], got -1"),
         ({"draws": 0}, r"draws: expected a whole number from 1 to 20,000,000, got 0"),
-        ({"draws": 64.0}, r"draws: expected a whole number .* got 64.0"),
         ({"draws": 1}, r"draws: expected at least 2, one per proposal, got 1"),
         ({"draws": {"q2": 5}}, r"draws: expected a number for each of q1_plus, q2, .* got"),
         ({"y": np.zeros((1000, 1)), "draws": 10**6}, r"draws, .* together: .* got 1000000000"),
         ({"defensive": 1}, r"defensive: expected a number from 0 to below 1, got 1"),
-        ({"defensive": -0.1}, r"defensive: expected a number from 0 to below 1, got -0.1"),
-        ({"defensive": "half"}, r"defensive: expected a number from 0 to below 1, got 'half'"),
         ({"shift": "much"}, r"shift: expected a finite number, got 'much'"),
         ({"estimator": "reuse"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse'"),
-        ({"estimator": "reuse:a:b"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse:a:b'"),
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
         ({"rng": 3}, r"rng: expected a numpy.random.Generator or None, got 3"),
         (
