@@ -22,7 +22,7 @@ from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.spline import Knots, SharedKnots
 from amci_core.flows.supports import CoordinateBijector
 from amci_core.models.base import Problem
-from amci_core.models.gaussian import standard_normal_log_prob
+from amci_core.models.densities import standard_normal_log_prob
 
 # Points, or values of a coordinate, to others and log|d others / d points|; None for zero.
 Map = Callable[..., tuple[Tensor, Any]]

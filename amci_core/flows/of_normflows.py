@@ -21,7 +21,7 @@ from amci_core.flows.conditioner import Inputs, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.supports import Coordinates, bounds, coordinate_bijectors
 from amci_core.models.base import Problem
-from amci_core.models.gaussian import standard_normal_log_prob
+from amci_core.models.densities import standard_normal_log_prob
 
 # Points that go through all layers at once, so that a large draw fits the memory.
 PIECE = 2**16

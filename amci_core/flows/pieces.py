@@ -29,7 +29,7 @@ from amci_core.flows.conditioner import Conditioner, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.supports import half_line
 from amci_core.models.base import Complement, Problem
-from amci_core.models.gaussian import standard_normal_log_prob
+from amci_core.models.densities import standard_normal_log_prob
 
 # Standardized bounds are limited to this, beyond which a side's probability is no float64.
 FARTHEST = 36.0

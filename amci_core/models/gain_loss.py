@@ -12,15 +12,10 @@ from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr
 from scipy.stats import norm
 from torch import Tensor
-from torch.distributions.constraints import Constraint, greater_than, less_than
 
 from amci_core.models.base import Array, Density, OptimalProposals, Variable, gauss_legendre
-from amci_core.models.gaussian import (
-    GammaExcess,
-    GaussianModel,
-    standard_normal_log_prob,
-    strictly_above,
-)
+from amci_core.models.densities import GammaExcess, standard_normal_log_prob, strictly_beyond
+from amci_core.models.gaussian import GaussianModel
 
 # Standard deviations that the mismatch's integral covers beyond the mean, and its nodes.
 REACH, NODES = 12.0, 192
@@ -73,9 +68,6 @@ class GainLoss(GaussianModel):
         assert theta is not None  # narrows the type; `check` has refused a missing theta
         return self.sign * (x - theta).squeeze(-1)
 
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        return greater_than(theta) if self.sign > 0 else less_than(theta)
-
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         assert theta is not None
         # f - c is the gain above the price theta + c.
@@ -87,17 +79,7 @@ class GainLoss(GaussianModel):
             )
         return price
 
-    def sample_training(
-        self, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        # q'(theta, x) = p(theta) HalfNormal(excess; 1) on the side where f is positive.
-        theta = self.theta.uniform(n, generator)
-        excess, log_half_normal = self._half_normal(n, generator)
-        bound = self.sign * theta
-        x = self.sign * strictly_above(bound + excess, bound)
-        return x, theta, self.log_prior(x) + self.f(x, theta).log() - log_half_normal
-
-    def excess(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
+    def defensive(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
         assert theta is not None
         ahead = self.sign * (self.posterior_mean(y) - theta)
         scale = 0.4 + 0.5 * ahead.clamp(min=0)
@@ -142,11 +124,11 @@ class GainLoss(GaussianModel):
         # logarithm is singular.
         edge = self._mean_and_edge(y, theta)[1][..., None]
         nodes, weights = gauss_legendre(NODES)
-        share = (nodes + 1) / 2
+        root = (nodes + 1) / 2
         longest = np.abs(edge) + REACH
-        t = longest * share**2
+        t = longest * root**2
         density = norm.pdf(edge + t) + norm.pdf(edge - t)
-        mass = density * t * (longest * share * weights)
+        mass = density * t * (longest * root * weights)
         total = mass.sum(-1)
         return np.asarray(np.maximum((mass * np.log(t)).sum(-1) / total - np.log(total), 0.0))
 
@@ -189,16 +171,16 @@ class _WeightedPosterior:
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         uniform = 1 - torch.rand(*self.batch_shape, n, dtype=self._edge.dtype, generator=generator)
-        log_share = (uniform.log() + self._log_mass[..., None]).numpy()
-        # The share of E[(z - a)_+] beyond z is falling in the excess t = z - a.
-        found = elementwise.find_root(
-            lambda t, edge, log_share: _log_excess_beyond(edge + t, edge) - log_share,
+        log_beyond = (uniform.log() + self._log_mass[..., None]).numpy()
+        # The part of E[(z - a)_+] beyond z falls in the excess t = z - a.
+        excess = elementwise.find_root(
+            lambda t, edge, log_beyond: _log_excess_beyond(edge + t, edge) - log_beyond,
             (0.0, LARGEST_EXCESS),
-            args=(self._edge[..., None].numpy(), log_share),
+            args=(self._edge[..., None].numpy(), log_beyond),
         )
-        bound = self._sign * self._theta
-        x = self._sign * strictly_above(bound + self._scale * torch.as_tensor(found.x), bound)
-        return x[..., None], self.log_prob(x[..., None])
+        distance = self._sign * self._scale * torch.as_tensor(excess.x)
+        x = strictly_beyond(self._theta + distance, self._theta, self._sign)[..., None]
+        return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
         distance = self._sign * (x - self._theta[..., None, :]).squeeze(-1)

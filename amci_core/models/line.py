@@ -14,8 +14,8 @@ import torch
 from scipy.integrate import tanhsinh
 from torch import Tensor
 
-from amci_core.models.base import Array, Problem, half_line, written
-from amci_core.models.gaussian import GammaExcess
+from amci_core.models.base import Array, half_line, written
+from amci_core.models.densities import DefensiveProblem, GammaExcess
 
 # Cases integrated at a time.
 CHUNK = 32
@@ -45,7 +45,7 @@ SMALLEST = 1e-300
 Integrand = Callable[[Tensor, Tensor], Tensor]
 
 
-class LineProblem(Problem):
+class LineProblem(DefensiveProblem):
     r"""A problem with one-dimensional x that fills in what can be computed from its densities.
 
     A subclass declares `name`, `x`, `y`, `theta` and `nonnegative`, and defines `log_prior`, `f`,
@@ -89,33 +89,14 @@ class LineProblem(Problem):
             )
         return super().check(y, theta)
 
-    def sample_defensive(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        beyond = self._beyond(y, theta)
-        if beyond is None:
-            return super().sample_defensive(y, theta, n, generator)
-        shape = (*y.shape[:-1], n, 1)
-        u = torch.rand(shape, dtype=y.dtype, generator=generator, device=y.device)
-        x = beyond.from_uniform(1 - u)
-        return x, beyond.log_prob(x)
-
-    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor | None:
-        beyond = self._beyond(y, theta)
-        return self.prior_from_uniform(u) if beyond is None else beyond.from_uniform(u)
-
-    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        beyond = self._beyond(y, theta)
-        return self.log_prior(x) if beyond is None else beyond.log_prob(x)
-
-    def _beyond(self, y: Tensor, theta: Tensor | None) -> GammaExcess | None:
-        """The defensive density where f_plus lies on one side of a bound."""
-        side = half_line(self.support_plus(theta))
+    def defensive(self, y: Tensor, theta: Tensor | None) -> GammaExcess | None:
+        """Exponential excesses if f_plus lies on one side of a bound, else None: the prior."""
+        half = half_line(self.support_plus(theta))
         # The end of x's range says nothing of f.
-        if side is None or (side[0] == float(self.x.ends[(1 - side[1]) // 2, 0])).all():
+        if half is None or (half[0] == float(self.x.ends[(1 - half[1]) // 2, 0])).all():
             return None
-        bound = side[0].to(y).expand(*y.shape[:-1], 1)
-        return GammaExcess(bound, torch.full_like(bound, float(self._prior_draws.std())), side[1])
+        bound = half[0].to(y).expand(*y.shape[:-1], 1)
+        return GammaExcess(bound, torch.full_like(bound, float(self._prior_draws.std())), half[1])
 
     @cached_property
     def _prior_draws(self) -> Tensor:

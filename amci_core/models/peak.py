@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amci_core.models.base import Array, OptimalProposals, Problem, Variable, gauss_legendre
+from amci_core.models.base import Array, OptimalProposals, Variable, gauss_legendre
+from amci_core.models.densities import DefensiveProblem
 
 DIM = 2
 # Sharpness runs from 10^0, a mild hill, to 10^2, a needle.
@@ -18,7 +19,7 @@ DECADES = 2.0
 NODES = 400
 
 
-class ProductPeak(Problem):
+class ProductPeak(DefensiveProblem):
     r"""A peak of height one on the unit square: the paper's remark on general integrals.
 
     x is uniform on [0, 1]^2 and nothing is observed, so that E2 = 1 is known and no q2 is needed:
@@ -71,23 +72,12 @@ class ProductPeak(Problem):
         x = x[:, 0]
         return x, theta, self.f(x, theta).log() - log_q[:, 0]
 
-    def sample_defensive(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        return self._reference(y, theta).draw(n, generator)
-
-    def defensive_from_uniform(self, y: Tensor, theta: Tensor | None, u: Tensor) -> Tensor:
-        return self._reference(y, theta).from_uniform(u)
-
-    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        return self._reference(y, theta).log_prob(x)
-
-    def _reference(self, y: Tensor, theta: Tensor | None) -> _TruncatedCauchy:
+    def defensive(self, y: Tensor, theta: Tensor | None) -> TruncatedCauchy:
         # A peak of the same kind and half the sharpness, which covers the whole square.
-        return _TruncatedCauchy(self, theta, broadening=2)
+        return TruncatedCauchy(theta, broadening=2)
 
     def optimal_proposals(self) -> OptimalProposals:
-        return {"q1_plus": lambda y, theta: _TruncatedCauchy(self, theta)}
+        return {"q1_plus": lambda y, theta: TruncatedCauchy(theta)}
 
     def _angles(self, theta: Tensor | None) -> tuple[Array, Array, Array]:
         """Sharpness (*, 1), and arctan(a (x - u)) at both ends of the square, (*, 2) each."""
@@ -132,32 +122,25 @@ class ProductPeak(Problem):
         return y, torch.cat([theta[:DIM], torch.full_like(theta[DIM:], t)])
 
 
-class _TruncatedCauchy:
+class TruncatedCauchy:
     """f, normalized: a Cauchy distribution a coordinate, truncated to [0, 1].
 
     Arguments:
-        problem: The problem.
         theta: Centres and sharpness (*, 3).
         broadening: What its sharpness is divided by.
     """
 
-    def __init__(
-        self, problem: ProductPeak, theta: Tensor | None, *, broadening: float = 1.0
-    ) -> None:
+    def __init__(self, theta: Tensor | None, *, broadening: float = 1.0) -> None:
         assert theta is not None
         self.batch_shape = theta.shape[:-1]
-        self._problem = problem
         self._centre, sharpness = split_theta(theta[..., None, :])
         self._sharpness = sharpness / broadening
         self._low = torch.atan(-self._sharpness * self._centre)
         self._width = torch.atan(self._sharpness * (1 - self._centre)) - self._low
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        low = self._low
-        uniform = torch.rand(
-            *self.batch_shape, n, DIM, dtype=low.dtype, generator=generator, device=low.device
-        )
-        x = self.from_uniform(uniform)
+        u = self._low.new_empty(*self.batch_shape, n, DIM).uniform_(generator=generator)
+        x = self.from_uniform(u)
         return x, self.log_prob(x)
 
     def from_uniform(self, u: Tensor) -> Tensor:
@@ -168,7 +151,8 @@ class _TruncatedCauchy:
     def log_prob(self, x: Tensor) -> Tensor:
         squared = (self._sharpness * (x - self._centre)).square()
         log_density = (self._sharpness / self._width).log() - squared.log1p()
-        return log_density.sum(-1) + self._problem.log_prior(x)
+        inside = ((x >= 0) & (x <= 1)).all(-1)
+        return log_density.sum(-1).where(inside, -math.inf)
 
 
 def split_theta(theta: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,18 +10,12 @@ import numpy as np
 import torch
 from scipy.special import ndtri_exp
 from torch import Tensor
-from torch.distributions.constraints import Constraint, greater_than, less_than
+from torch.distributions.constraints import Constraint, less_than
 
 from amci_core._arguments import check_count
 from amci_core.models.base import Array, Complement, Density, OptimalProposals, Variable
-from amci_core.models.gaussian import (
-    GammaExcess,
-    GaussianModel,
-    Normal,
-    NormalAbove,
-    log_orthant,
-    strictly_above,
-)
+from amci_core.models.densities import DefensiveProblem, GammaExcess, Normal, NormalAbove
+from amci_core.models.gaussian import GaussianModel, log_orthant
 
 # Each step shrinks the distance to the mode to a third or less where Sigma_1 >= I.
 MODE_STEPS = 12
@@ -77,6 +71,7 @@ class GaussianTail(GaussianModel):
                 r"\mu(y,\theta)=\Pr(x>\theta\mid y)\quad "
                 r"=1-\Phi\!\left(\sqrt2\,(\theta-y/2)\right)"
             )
+            y_high, y_typical, theta_high = 8.0, (-4.0, 8.0), 5.0
         else:
             self.description = (
                 f"How much of the posterior lies above a threshold in every one of {dim} "
@@ -86,50 +81,37 @@ class GaussianTail(GaussianModel):
             self.formula = (
                 rf"\mu(y,\theta)=\Pr(x_1>\theta_1,\dots,x_{{{dim}}}>\theta_{{{dim}}}\mid y)"
             )
-        # Four standard deviations of a coordinate of y, which is 1.5 at most in five dimensions.
-        y_high, y_shown = (8.0, (-4.0, 8.0)) if dim == 1 else (12.0, (-6.0, 6.0))
-        theta_high = 5.0 if dim == 1 else 3.0
-        seen = "the observation, x plus standard normal noise"
-        self.x = Variable("x", dim, -math.inf, math.inf, "the unknown quantity")
-        self.y = Variable("y", dim, -y_high, y_high, seen, typical_range=y_shown)
+            # Four standard deviations of a coordinate of y, 1.5 at most in five dimensions.
+            y_high, y_typical, theta_high = 12.0, (-6.0, 6.0), 3.0
+        observed = "the observation, x plus standard normal noise"
         above = "the threshold above which f is 1"
-        self.theta = Variable(
-            "theta", dim, 0.0, theta_high, above, typical_range=(0.0, theta_high)
-        )
+        ends = 0.0, theta_high
+        self.x = Variable("x", dim, -math.inf, math.inf, "the unknown quantity")
+        self.y = Variable("y", dim, -y_high, y_high, observed, typical_range=y_typical)
+        self.theta = Variable("theta", dim, *ends, above, typical_range=ends)
         precision = np.linalg.inv(self.posterior_covariance)
         eigenvalues = np.linalg.eigvalsh(precision)
-        step = 2 / (eigenvalues[0] + eigenvalues[-1])
-        self._masters["mode_step"] = np.eye(dim) - step * precision
-        self._masters["posterior_variance"] = np.diag(self.posterior_covariance).copy()
+        self._mode_step = np.eye(dim) - 2 / (eigenvalues[0] + eigenvalues[-1]) * precision
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None
         return (x > theta).all(-1).to(x.dtype)
 
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        return greater_than(theta)
-
-    def sample_training(
-        self, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        # q'(theta, x) = p(theta) HalfNormal(x; theta, 1); p(theta) cancels and f is 1.
-        theta = self.theta.uniform(n, generator)
-        excess, log_half_normal = self._half_normal(n, generator)
-        x = strictly_above(theta + excess, theta)
-        return x, theta, self.log_prior(x) - log_half_normal
-
-    def excess(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
+    def defensive(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
         assert theta is not None
         # The mean excess over theta grows like the distance of g's mode above theta.
         excess = self._mode(self.posterior_mean(y), theta) - theta
-        return GammaExcess(theta, self._constant("posterior_variance", y) + excess)
+        return GammaExcess(theta, excess + y.new_tensor(self.posterior_covariance).diag())
 
     def optimal_proposals(self) -> OptimalProposals:
         # In more dimensions the truncated posterior has no closed form.
         if self.dim > 1:
             return {"q2": self.posterior}
-        below = self.complement().below
-        return {"q1_plus": self._truncated_posterior, "q2": self.posterior, "q1_complement": below}
+        return {
+            "q1_plus": self._truncated_posterior,
+            "q2": self.posterior,
+            "q1_complement": self.complement().defensive,
+        }
 
     def complement(self) -> TailComplement:
         return TailComplement(self)
@@ -140,10 +122,10 @@ class GaussianTail(GaussianModel):
     def _mode(self, mean: Tensor, theta: Tensor) -> Tensor:
         # The point of x >= theta where the posterior is densest, by projected gradient steps. In
         # one dimension the first step is exact: the larger of mean and theta.
-        contraction = self._constant("mode_step", mean).T
+        step = mean.new_tensor(self._mode_step).T
         mode = torch.maximum(mean, theta)
         for _ in range(MODE_STEPS if self.dim > 1 else 0):
-            mode = torch.maximum(mean + (mode - mean) @ contraction, theta)
+            mode = torch.maximum(mean + (mode - mean) @ step, theta)
         return mode
 
     def _orthant(self, y: Tensor, theta: Tensor | None, sign: int = 1) -> tuple[Array, Array]:
@@ -162,8 +144,10 @@ class GaussianTail(GaussianModel):
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         # E|f - mu| = 2 mu (1 - mu) for an indicator; in 1-D, 1 - mu keeps its digits near mu = 1.
         log_mu = self._orthant(y, theta)[0]
-        log_rest = self._orthant(y, theta, sign=-1)[0] if self.dim == 1 else _log_rest(log_mu)
-        return math.log(2) + log_mu + log_rest
+        if self.dim == 1:
+            return math.log(2) + log_mu + self._orthant(y, theta, sign=-1)[0]
+        with np.errstate(divide="ignore"):
+            return math.log(2) + log_mu + np.log(-np.expm1(log_mu))
 
     def _mismatch(self, y: Tensor, theta: Tensor | None) -> Array:
         return -self._orthant(y, theta)[0]
@@ -173,14 +157,8 @@ class GaussianTail(GaussianModel):
         return y, torch.lerp(low, high, t).expand_as(y)
 
 
-class TailComplement(Complement):
-    """The posterior mass that is not above the threshold in every coordinate.
-
-    Its defensive density is the equal mixture over i, with weights Phi_i / S, of the posteriors
-    cut to x_i <= theta_i, Phi_i being their masses and S the sum of these. At a point with k
-    coordinates below their thresholds it is k p(x | y) / S, so that weights lie between 1 / D and
-    1; in one dimension it is the optimal proposal.
-    """
+class TailComplement(DefensiveProblem, Complement):
+    """The posterior mass that is not above the threshold in every coordinate."""
 
     original: GaussianTail
 
@@ -191,68 +169,62 @@ class TailComplement(Complement):
         """Half from p(y) p(theta), half with most of the posterior above the threshold."""
         y, theta = self.original.sample_cases(n, generator)
         assert theta is not None
-        u = torch.rand(2, n // 2, y.shape[-1], generator=generator, device=generator.device).to(y)
-        y[: n // 2] = y.new_tensor(self.original.y.typical[1]) * u[0]
-        scale = self.original._constant("posterior_variance", y).sqrt()
-        depth = MOST_DEPTH * u[1]
-        above = self.original.posterior_mean(y[: n // 2]) - depth * scale
-        theta[: n // 2] = self.original.theta.nearest(above)
+        half = n // 2
+        u = torch.rand(2, half, y.shape[-1], generator=generator, device=generator.device).to(y)
+        y[:half] = y.new_tensor(self.original.y.typical[1]) * u[0]
+        scale = y.new_tensor(self.original.posterior_covariance).diag().sqrt()
+        above = self.original.posterior_mean(y[:half]) - MOST_DEPTH * u[1] * scale
+        theta[:half] = self.original.theta.nearest(above)
         return y, theta
 
-    def sample_defensive(
-        self, y: Tensor, theta: Tensor | None, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        density = self.below(y, theta)
-        x, log_q = density.draw(n, generator)
-        return x, log_q
-
-    def log_defensive(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        return self.below(y, theta).log_prob(x)
-
-    def below(self, y: Tensor, theta: Tensor | None) -> Density:
-        """The defensive density at y (*, D) and theta (*, D)."""
-        return _SomeBelow(self.original, y, theta)
-
-
-class _SomeBelow:
-    """The mixture of posteriors, each cut to one coordinate's x_i <= theta_i."""
-
-    def __init__(self, problem: GaussianTail, y: Tensor, theta: Tensor | None) -> None:
+    def defensive(self, y: Tensor, theta: Tensor | None) -> SomeBelow:
         assert theta is not None
-        self.batch_shape = y.shape[:-1]
-        self._theta, self._mean = theta, problem.posterior_mean(y)
-        self._posterior = Normal(self._mean, problem._constant("posterior_cholesky", y))
-        self._covariance = problem._constant("posterior_covariance", y)
-        self._scale = problem._constant("posterior_variance", y).sqrt()
-        ends = ((theta - self._mean) / self._scale).double()
-        self._log_below = torch.special.log_ndtr(ends)  # (*, D)
-        self._log_total = self._log_below.logsumexp(-1, keepdim=True)
+        mean = self.original.posterior_mean(y)
+        return SomeBelow(mean, y.new_tensor(self.original.posterior_cholesky), theta)
+
+
+class SomeBelow:
+    """The mixture over i of a normal cut to x_i <= theta_i, with weights Phi_i / S.
+
+    Phi_i is the normal's mass there and S the sum of these. At a point with k coordinates below
+    their thresholds the density is k / S times the normal's: with the posterior, weights of
+    (1 - f) p(x | y) lie between S / D and S. In one dimension it is the optimal proposal.
+
+    Arguments:
+        mean: The normal's mean, (*, D).
+        cholesky: The Cholesky factor of its covariance P, (D, D).
+        theta: The thresholds, (*, D).
+    """
+
+    def __init__(self, mean: Tensor, cholesky: Tensor, theta: Tensor) -> None:
+        self.batch_shape = mean.shape[:-1]
+        self._normal, self._covariance = Normal(mean, cholesky), cholesky @ cholesky.T
+        self._mean, self._theta = mean, theta
+        self._scale = self._covariance.diag().sqrt()
+        self._log_below = torch.special.log_ndtr(((theta - mean) / self._scale).double())  # (*, D)
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        x = self._posterior.draw(n, generator)[0]
-        dim = x.shape[-1]
-        weights = (self._log_below - self._log_total).exp().reshape(-1, dim)
-        cut = torch.multinomial(weights, n, replacement=True, generator=generator)
-        cut = cut.reshape(*self.batch_shape, n, 1)
-        uniform = 1 - torch.rand(cut.shape, dtype=torch.float64, generator=generator).to(x.device)
-        log_below = self._log_below[..., None, :].expand(*x.shape).gather(-1, cut)
-        z = torch.as_tensor(ndtri_exp((uniform.log() + log_below).cpu().numpy())).to(x)
-        mean, end = (
-            v[..., None, :].expand_as(x).gather(-1, cut) for v in (self._mean, self._theta)
-        )
-        own = torch.minimum(mean + self._scale[cut[..., 0]][..., None] * z, end)
-        # The other coordinates follow the one that is cut by their regression on it.
-        slope = self._covariance[cut[..., 0]] / self._covariance.diag()[cut[..., 0]][..., None]
-        x = x + slope * (own - x.gather(-1, cut))
-        x = x.scatter(-1, cut, own)
+        x = self._normal.draw(n, generator)[0]
+        weights = self._log_below.softmax(-1).reshape(-1, x.shape[-1])
+        i = torch.multinomial(weights, n, replacement=True, generator=generator)
+        i = i.reshape(*self.batch_shape, n, 1)
+
+        def of_i(values: Tensor) -> Tensor:
+            return values[..., None, :].expand_as(x).gather(-1, i)
+
+        uniform = 1 - torch.rand(i.shape, dtype=torch.float64, generator=generator).to(x.device)
+        log_below = (uniform.log() + of_i(self._log_below)).cpu().numpy()
+        z = torch.as_tensor(ndtri_exp(log_below)).to(x)
+        x_i = torch.minimum(of_i(self._mean) + of_i(self._scale) * z, of_i(self._theta))
+        # The other coordinates follow x_i by their regression on it.
+        slope = (self._covariance / self._covariance.diag()[:, None])[i[..., 0]]
+        x = (x + slope * (x_i - x.gather(-1, i))).scatter(-1, i, x_i)
         return x, self.log_prob(x)
+
+    def from_uniform(self, u: Tensor) -> None:
+        """It takes more than D uniform numbers a point."""
 
     def log_prob(self, x: Tensor) -> Tensor:
         below = (x <= self._theta[..., None, :]).sum(-1)
-        log_share: Tensor = below.to(x).log() - self._log_total.to(x)
-        return self._posterior.log_prob(x) + log_share
-
-
-def _log_rest(log_mu: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(-np.expm1(log_mu))
+        log_weight: Tensor = below.to(x).log() - self._log_below.logsumexp(-1, keepdim=True).to(x)
+        return self._normal.log_prob(x) + log_weight
