@@ -19,7 +19,6 @@ from torch import Tensor
 
 from amci_core._arguments import check_name
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
-from amci_core.flows.mixture import Mixture
 from amci_core.flows.proposals import DEFENSIVE, NAMES
 from amci_core.flows.storage import FORMAT
 from amci_core.io import StoredFileError, check_path, pretrained_root, read_json, read_tensors
@@ -162,9 +161,8 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
     }
     for name, q1 in flows.items():
         # Training has copied q2 into the mixture: from here on it is one.
-        of_component = built[name]["arguments"].get("defensive", {})
-        same = "q2" in built and of_component == built["q2"]["arguments"]
-        if same and isinstance(q1, Mixture) and _equal(q1.defensive, flows["q2"]):
+        component = built[name]["arguments"].get("defensive")
+        if component is not None and component == built["q2"]["arguments"]:
             q1.defensive = flows["q2"]
     return Proposals(
         chosen.name,
@@ -176,11 +174,6 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
         flows.get("q1_complement"),
         chosen.fingerprint,
     )
-
-
-def _equal(one: Any, other: Any) -> bool:
-    mine, its = one.state_dict(), other.state_dict()
-    return mine.keys() == its.keys() and all(torch.equal(mine[k], its[k]) for k in mine)
 
 
 def _read_config(chosen: Problem, path: Path) -> dict[str, Any]:

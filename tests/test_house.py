@@ -13,7 +13,6 @@ import amci_core as amci
 import amci_core.models
 from amci_core.estimators import ESTIMATORS, Tabled, tables
 from amci_core.flows import FAMILIES, Proposals
-from amci_core.flows.families import Family
 from amci_core.training.objectives import OBJECTIVES
 from amci_core.training.trainer import TermRecipe, Trainer
 
@@ -154,7 +153,7 @@ def test_a_problem_a_flow_and_an_estimator_are_one_file_and_one_line_each(
     new, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(amci_core.models._PROBLEMS, "call", new("call", PROBLEM).Call)
-    monkeypatch.setitem(FAMILIES, "affine-logistic", Family(new("logistic", FLOW).AffineLogistic))
+    monkeypatch.setitem(FAMILIES, "affine-logistic", new("logistic", FLOW).AffineLogistic)
     monkeypatch.setitem(ESTIMATORS, "halves", Tabled(tables.reuse(0.5, 0.5)))
     monkeypatch.setitem(ESTIMATORS, "weighted", new("weighted", ESTIMATOR).Weighted())
 

@@ -1,15 +1,14 @@
 r"""The registry of flow families: how each is built, and the problems that it fits.
 
-A new family is one file, with a constructor and, if `learn` is to try it, a function of its forms;
-and one line in `FAMILIES`. The families here are made of the layers in `amci_core.flows.layers`.
+A new family is one file, with a constructor, and one line in `FAMILIES`; `forms` says under which
+arguments `learn` tries it. The families here are made of the layers in `amci_core.flows.layers`.
 """
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "Family", "forms", "normflows"]
+__all__ = ["FAMILIES", "forms", "normflows"]
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -44,8 +43,6 @@ from amci_core.models.base import Problem
 
 # With more coordinates than this, one network serves them all.
 MANY = 10
-# A form's name to the arguments of its family.
-Forms = dict[str, dict[str, Any]]
 
 
 def gaussian(problem: Problem, **network: Any) -> ComposedFlow:
@@ -197,7 +194,7 @@ def defensive(
     return Mixture(FAMILIES[flow["family"]](problem, **flow["arguments"]), component, weight)
 
 
-def normflows(make: Callable[..., Any]) -> Family:
+def normflows(make: Callable[..., Any]) -> Callable[..., NormflowsProposal]:
     """A family of any model of normflows with context: to be trained here, and tried by `learn`.
 
     Put it into the registry under a name of its own. Weights that were saved under this name are
@@ -233,7 +230,7 @@ def normflows(make: Callable[..., Any]) -> Family:
             f"lambda problem: nf.ConditionalNormalizingFlow(...), got {type(make).__name__}"
         )
 
-    return Family(partial(NormflowsProposal, make), _only)
+    return partial(NormflowsProposal, make)
 
 
 def _to_support(
@@ -251,28 +248,12 @@ def _to_support(
     return flow
 
 
-@dataclass(frozen=True)
-class Family:
-    """A flow family; called with a problem and its arguments, it gives the flow.
-
-    Arguments:
-        build: Takes a problem and keyword arguments, those that are stored with weights.
-        forms: Takes a problem (for q1_minus the negated one) and the arguments that all forms
-            share: `bins`, `hidden`, `activation`, `reads_theta`. Gives those under which it fits
-            the problem, by a name for people, or "" for the family's own; none if it does not.
-    """
-
-    build: Callable[..., Trainable]
-    forms: Callable[[Problem, dict[str, Any]], Forms] = lambda problem, shared: {}
-
-    def __call__(self, problem: Problem, **arguments: Any) -> Trainable:
-        return self.build(problem, **arguments)
-
-
 def forms(
     problem: Problem, *, reads_theta: bool, bins: int | None = None, width: int | None = None
 ) -> dict[str, dict[str, Any]]:
     """Families that fit a problem, `{"family": ..., "arguments": ...}` by form; simplest first.
+
+    Families that were put into `FAMILIES` since get `coordinates` and `reads_theta`.
 
     Arguments:
         problem: The problem; for q1_minus the negated one.
@@ -292,52 +273,44 @@ def forms(
         "activation": "silu",
         "reads_theta": reads_theta,
     }
+    coordinates = coordinates_of(problem)
+    whole = {**shared, "coordinates": coordinates}
+    families: dict[str, tuple[str, dict[str, Any]]] = {}
+    if reads_theta and on_half_line(problem):
+        for form, kind in (("half-line", "half-line"), ("half-line from zero", "soft-half-line")):
+            arguments = {**shared, "coordinates": half_lines(problem, kind)}
+            families[form] = "autoregressive-spline", arguments
+    if dim == 1:
+        families["spline"] = "autoregressive-spline", whole
+    elif dim <= MANY:
+        cut = {**shared, "coordinates": coordinates_of(problem, cut=True)}
+        families["by coordinate"] = "autoregressive-spline", cut
+        families["rotated"] = "composed-spline", whole
+        families["along the radius"] = "composed-spline", {**whole, "radial": True}
+    else:
+        layered = {**whole, "width": max(shared["hidden"][0] * 3 // 2, dim)}
+        families["by coordinate"] = families["rotated"] = "layered-spline", layered
+    for name in FAMILIES:
+        if name not in SHIPPED:
+            families[name] = name, {"coordinates": coordinates, "reads_theta": reads_theta}
     return {
-        form or name: {"family": name, "arguments": arguments}
-        for name, family in FAMILIES.items()
-        for form, arguments in family.forms(problem, shared).items()
+        form: {"family": family, "arguments": arguments}
+        for form, (family, arguments) in families.items()
     }
 
 
-def _autoregressive(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    coordinates: dict[str, Any] = {}
-    if shared["reads_theta"] and on_half_line(problem):
-        coordinates = {
-            "half-line": half_lines(problem, "half-line"),
-            "half-line from zero": half_lines(problem, "soft-half-line"),
-        }
-    if problem.x.dim <= MANY:
-        form = "spline" if problem.x.dim == 1 else "by coordinate"
-        coordinates[form] = coordinates_of(problem, cut=problem.x.dim > 1)
-    return {form: {**shared, "coordinates": each} for form, each in coordinates.items()}
-
-
-def _composed(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    arguments = {**shared, "coordinates": coordinates_of(problem)}
-    forms = {"rotated": arguments, "along the radius": {**arguments, "radial": True}}
-    return forms if 1 < problem.x.dim <= MANY else {}
-
-
-def _layered(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    width = max(shared["hidden"][0] * 3 // 2, problem.x.dim)
-    arguments = {**shared, "coordinates": coordinates_of(problem), "width": width}
-    return {"by coordinate": arguments, "rotated": arguments} if problem.x.dim > MANY else {}
-
-
-def _only(problem: Problem, shared: Mapping[str, Any]) -> Forms:
-    return {"": {"coordinates": coordinates_of(problem), "reads_theta": shared["reads_theta"]}}
-
-
-FAMILIES: dict[str, Family] = {
-    "autoregressive-spline": Family(SplineProposal, _autoregressive),
-    "composed-spline": Family(composed_spline, _composed),
-    "layered-spline": Family(layered_spline, _layered),
-    "complement-gaussian": Family(ComplementGaussian),
-    "defensive-spline": Family(defensive_spline),
-    "defensive": Family(defensive),
-    "gamma-beta": Family(GammaBeta),
-    "gaussian": Family(gaussian),
-    "masked-autoregressive": Family(masked_autoregressive),
-    "neural-spline": Family(partial(NormflowsProposal, neural_spline)),
-    "radial": Family(radial),
+# Constructors: they take a problem and keyword arguments, those that are stored with weights.
+FAMILIES: dict[str, Callable[..., Trainable]] = {
+    "autoregressive-spline": SplineProposal,
+    "complement-gaussian": ComplementGaussian,
+    "composed-spline": composed_spline,
+    "defensive": defensive,
+    "defensive-spline": defensive_spline,
+    "gamma-beta": GammaBeta,
+    "gaussian": gaussian,
+    "layered-spline": layered_spline,
+    "masked-autoregressive": masked_autoregressive,
+    "neural-spline": normflows(neural_spline),
+    "radial": radial,
 }
+SHIPPED = frozenset(FAMILIES)
