@@ -432,7 +432,8 @@ def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
     call(FEWEST_DRAWS)
     of_one = max((time.process_time() - began) / FEWEST_DRAWS, 1e-9)
     n = min(seconds / of_one, 4e6 / (MOST_COMPONENTS * dim), MOST_DRAWS)
-    return int(2 ** math.floor(math.log2(max(n, FEWEST_DRAWS))))
+    # In many dimensions few draws cannot tell a scale from a constant.
+    return int(2 ** math.floor(math.log2(max(n, FEWEST_DRAWS, 60 * dim))))
 
 
 def contradiction(
@@ -480,11 +481,12 @@ def contradiction(
     inside = ((points > low) & (points < high)).all(-1)
     log_p = torch.full_like(log_g, -torch.inf)
     log_p[inside] = log_density(points[inside]).double()
-    covariance = (first / scale).T.cov().reshape(x.shape[1], x.shape[1])
     centred = (points - first.mean(0)) / scale
-    z = torch.linalg.solve_triangular(cholesky(covariance), centred.T, upper=False).T
     # A scale that is a little wrong in each of many coordinates shows in their sum.
-    far = (z.square().mean(-1, keepdim=True) - 1) * math.sqrt(x.shape[1] / 2)
+    of_sum = (centred / (first / scale).std(0)).square().mean(-1, keepdim=True) - 1
+    far = of_sum * math.sqrt(x.shape[1] / 2)
+    covariance = (first / scale).T.cov().reshape(x.shape[1], x.shape[1])
+    z = torch.linalg.solve_triangular(cholesky(covariance), centred.T, upper=False).T
     z = z.tanh()
     factors = torch.ones_like(far), log_each.softmax(-1), z, z.square(), far.tanh()
     h = torch.cat(factors, -1) * inside[:, None]
