@@ -226,6 +226,7 @@ def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
         )
     met = log_joint > -np.inf
     _refuse("log_joint", log_joint, ~(log_joint < np.inf), "numbers below infinity")
+    _refuse("log_joint", log_joint, np.full(f.shape, not met.any()), "a density above zero")
     _refuse("f", f, met & ~np.isfinite(f), "finite numbers where the density is not zero")
     for name, values in densities.items():
         title, own = f"log_q_{name}" if len(densities) > 1 else "log_q", component == name

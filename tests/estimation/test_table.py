@@ -153,6 +153,7 @@ WRONG = {
     },
     "log_joint: the table has no such column": {"log_g__": [0.0, 1.0], "f": [0.0, 1.0]},
     "log_joint: expected numbers below infinity, got nan at draw 8": spoilt("log_joint", np.nan),
+    "log_joint: expected a density above zero, got -inf": changed(log_joint=np.full(N, -np.inf)),
     "log_q_q2: expected numbers below infinity, got nan": spoilt("log_q_q2", np.nan),
     "log_q_q1_plus: expected finite numbers at its own draws, got -inf at draw 8": spoilt(
         "log_q_q1_plus", -np.inf
