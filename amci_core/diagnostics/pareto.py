@@ -19,14 +19,13 @@ __all__ = [
     "pareto_k",
     "pareto_tail",
     "pareto_threshold",
-    "tail_count",
 ]
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from amci_core.estimators.draws import Array
 
@@ -136,7 +135,8 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
         return ParetoTail(math.nan, math.nan, 0.0, 0)
     if log_w[-1] - log_w[0] < ROUNDING:
         return ParetoTail(-math.inf, float(log_w[0]), 0.0, 0)
-    size = int(tail_count(len(log_w)))
+    S = len(log_w)
+    size = int(3 * math.sqrt(S)) if S > 225 else S // 5
     top = log_w[-size - 1 :] - log_w[-1]
     nothing = ParetoTail(math.nan, float(log_w[-size - 1]), 0.0, 0)
     if (np.diff(top) < ROUNDING).any():
@@ -146,12 +146,6 @@ def pareto_tail(log_weights: Array) -> ParetoTail:
         scale *= np.exp(-top[0])
     finite = math.isfinite(k) and 0 < scale < math.inf
     return ParetoTail(k, nothing.log_cutoff, scale, size) if finite else nothing
-
-
-def tail_count(draws: ArrayLike) -> NDArray[np.int64]:
-    """How many of S weights make up the tail: a fifth, or 3 sqrt(S) if S > 225; (*)."""
-    s = np.asarray(draws)
-    return np.where(s > 225, 3 * np.sqrt(s), s // 5).astype(np.int64)
 
 
 def _fit(excess: Array) -> tuple[float, float]:
