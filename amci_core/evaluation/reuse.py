@@ -2,7 +2,10 @@ r"""Errors of sample reuse between q1 and q2, over runs and over (alpha, beta).
 
 The numerator alpha a1 + (1 - alpha) b1 depends on alpha alone, the denominator
 beta a2 + (1 - beta) b2 on beta alone, and both are linear. So a run is four numbers, the means of
-f w and w over each proposal's draws.
+f w and w over each proposal's draws: the whole grid comes from the same draws.
+
+Runs alone can agree on an error that rare draws would multiply. So the draws of both proposals,
+pooled (`amci_core.estimators.mis`), say beside them what error is to be expected.
 """
 
 from __future__ import annotations
@@ -17,29 +20,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from amci_core._arguments import check_count, check_number, check_seed, part_seed
 from amci_core.diagnostics.pareto import LARGEST_K, pareto_tail
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
-from amci_core.estimators import Moments, relative_variance, tables
-from amci_core.estimators import moments as moments_of
+from amci_core.estimators import Moments, moments, relative_variance, tables
 from amci_core.estimators.base import running_log_means
 from amci_core.estimators.draws import Array
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.evaluation.runs import (
-    Truth,
-    chunk_sizes,
-    effective_errors,
-    is_determined,
-)
+from amci_core.evaluation.runs import Truth, chunk_sizes, effective_errors, is_determined
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
 
 Q1, Q2 = 0, 2
-# No proposal gets less than this share of the draws: a moment can be too small.
-LEAST_SHARE = 0.01
+# Shares of the draws that q1 may get, an equal one first. A moment can be too small: none is 0.
+SHARES = np.array(sorted(range(1, 100), key=lambda per_cent: abs(per_cent - 50))) / 100
 CHUNK_POINTS = 50_000
 # A map needs the order of magnitude of its errors only.
 LEAST_EFFECTIVE = 4
@@ -47,6 +43,8 @@ LEAST_EFFECTIVE = 4
 CONTRADICTED = 10
 # Densities far out are known to some 1e-9: a smaller squared error than this is none.
 EXACT = 1e-16
+# In the place of a variance that overflows.
+HUGE = 1e300
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,9 @@ class ReuseErrors:
             of the truth and of E2, (R, 2, 2).
         moments: Pooled moments from the draws of both proposals, without outliers. Their counts
             are those of one run.
-        reached: Means of (f w, w) over q1 and q2 in units of E1 and E2, from the draws of both,
-            (2, 2): less than one where a proposal is zero on a part.
-        spread: Their covariances over one draw of q1 and of q2, in the same units, (2, 2, 2).
+        expected_means: The same means as expected from the draws of both proposals, (2, 2), less
+            than one where a proposal is zero on a part.
+        covariances: Of (f w, w) over one draw of q1 and of q2, in the same units, (2, 2, 2).
         truth: The value that errors are counted from.
         common: Whether both proposals transport the same random numbers. Predictions take them
             for independent.
@@ -73,15 +71,14 @@ class ReuseErrors:
     betas: Array
     means: Array
     moments: Moments
-    reached: Array
-    spread: Array
+    expected_means: Array
+    covariances: Array
     truth: Truth
     common: bool
     runs_wanted: int
 
     def __repr__(self) -> str:
-        alpha, beta = self.optimum
-        a, b = self.paper
+        (alpha, beta), (a, b) = self.optimum, self.paper
         return (
             f"ReuseErrors: {len(self.alphas)} alphas x {len(self.betas)} betas, {self.runs:,} runs"
             f"; least variance at alpha {alpha:.3g}, beta {beta:.3g}; "
@@ -98,66 +95,79 @@ class ReuseErrors:
         """Draws of q1 and of q2 in each run."""
         return int(self.moments.counts[Q1]), int(self.moments.counts[Q2])
 
-    @cached_property
-    def paper(self) -> tuple[float, float]:
-        """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated."""
-        return _shares(tables.paper_optimum(self.moments))
+    def errors(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
+        """Signed errors of every run along alphas (A,) at one beta, (A, R).
 
-    @cached_property
-    def optimum(self) -> tuple[float, float]:
-        """The alpha and beta of least variance, by the full covariance."""
-        return _shares(tables.optimum(self.moments))
+        They are in units of the truth's; NaN for a run whose E2 came out as exactly zero.
+        """
+        return self._errors_of(self.means, np.asarray(alphas, dtype=np.float64), beta)
 
-    def predicted(self, alpha: float, beta: float) -> float:
-        """ReMSE at (alpha, beta) by the delta method."""
-        variance = relative_variance(tables.reuse(alpha, beta), self.moments)
-        return float(variance) if self.moments.log_mean[0] > -np.inf else np.nan
+    def mean_along(
+        self, alphas: Sequence[float] | Array, *, beta: float
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The ReMSE along alphas (A,) at one beta, and whether the runs determine it, (A,) each.
 
-    @cached_property
-    def best_split(self) -> int:
-        """The draws that q1 should get of a run's draws, with the optimal reuse."""
-        total, split = sum(self.counts), self.best_split_alone
-
-        def log_variance(share: float) -> float:
-            counts = np.array([share * total, 0, (1 - share) * total])
-            moments = replace(self.moments, counts=counts)
-            variance = float(relative_variance(tables.optimum(moments), moments))
-            return math.log(variance) if variance > 0 else -math.inf
-
-        ends = (LEAST_SHARE, 1 - LEAST_SHARE)
-        best = minimize_scalar(log_variance, bounds=ends, method="bounded")
-        return round(best.x * total) if best.fun < log_variance(split / total) else split
-
-    @cached_property
-    def best_split_alone(self) -> int:
-        """The draws that q1 should get of a run's draws without reuse: N : M = s_1 : |mu| s_2."""
-        one_draw_each = (np.array([1, 0, np.inf]), np.array([np.inf, 0, 1]))
-        variances = [
-            relative_variance(tables.reuse(1.0, 0.0), replace(self.moments, counts=counts))
-            for counts in one_draw_each
-        ]
-        s_1, s_2 = np.nan_to_num(np.sqrt(variances), posinf=0.0)
-        share = s_1 / (s_1 + s_2) if s_1 + s_2 > 0 else 0.5
-        return round(min(max(share, LEAST_SHARE), 1 - LEAST_SHARE) * sum(self.counts))
+        The mean is over the runs with an estimate; it is NaN if mu is zero. The runs determine it
+        if many of them make it up, see `runs.is_determined`, and the draws of both proposals do
+        not contradict it: q2's draws know where w is large under q1, though hardly any draw of q1
+        comes there.
+        """
+        a = np.asarray(alphas, dtype=np.float64)
+        errors = self.errors(a, beta=beta)
+        with np.errstate(invalid="ignore", over="ignore"):
+            mean = np.nansum(np.square(errors), axis=-1) / (~np.isnan(errors)).sum(axis=-1)
+        # Where q1 or q2 is zero it never draws, and E1 or E2 lacks that part in every run.
+        expected = self._errors_of(self.expected_means[None], a, beta)[:, 0]
+        effective = effective_errors(errors.T, expected)
+        u = np.array([[a, np.full_like(a, -beta)], [1 - a, np.full_like(a, beta - 1)]])
+        over_counts = self.covariances / np.reshape(self.counts, (2, 1, 1))
+        variance = np.einsum("jta,jts,jsa->a", u, over_counts, u)
+        contradicted = (variance > CONTRADICTED * mean) & (variance > EXACT)
+        determined = is_determined(mean, effective, LEAST_EFFECTIVE) & ~contradicted
+        return mean if self.truth.sign else np.full_like(mean, np.nan), determined
 
     @cached_property
     def remse(self) -> Array:
-        """Mean over runs of (estimate / mu - 1)^2, (A, B); NaN if mu is zero.
+        """The mean relative squared error over the grid, (A, B), see `mean_along`."""
+        return self._grid[0]
 
-        The mean is over the runs that gave an estimate; NaN if none did.
-        """
-        return self._relative(self._over_runs)
+    @property
+    def determined(self) -> NDArray[np.bool_]:
+        """Where on the grid the runs determine it, (A, B), see `mean_along`."""
+        return self._grid[1]
 
     @cached_property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (B,): their E2 came out as exactly zero."""
-        return np.asarray((self._mixed(self.betas, term=1) == 0).sum(axis=-1))
+        failed = [np.isnan(self.errors([0.0], beta=beta)).sum() for beta in self.betas]
+        return np.array(failed)
 
-    @property
-    def determined(self) -> NDArray[np.bool_]:
-        """Where the runs determine the mean error, (A, B), see `mean_along`."""
-        columns = [self.mean_along(self.alphas, beta=beta)[1] for beta in self.betas]
-        return np.stack(columns, axis=-1)
+    @cached_property
+    def best(self) -> tuple[float, float] | None:
+        """The grid's (alpha, beta) with the least ReMSE among the determined ones.
+
+        None if that is no better than the answer 0, whose relative error is 1.
+        """
+        errors = np.where(self.determined & (self.remse < 1), self.remse, np.inf)
+        a, b = np.unravel_index(np.argmin(errors), errors.shape)
+        return (float(self.alphas[a]), float(self.betas[b])) if errors[a, b] < 1 else None
+
+    @cached_property
+    def paper(self) -> tuple[float, float]:
+        """The paper's alpha*, beta*, which take E1 and E2 for uncorrelated."""
+        table = tables.paper_optimum(self.moments)
+        return float(table[Q1, 0]), float(table[Q1, 2])
+
+    @cached_property
+    def optimum(self) -> tuple[float, float]:
+        """The alpha and beta of least variance, by the full covariance."""
+        table = tables.optimum(self.moments)
+        return float(table[Q1, 0]), float(table[Q1, 2])
+
+    def predicted(self, alpha: float, beta: float) -> float:
+        """ReMSE at (alpha, beta) by the delta method; NaN if no draw has met f."""
+        variance = relative_variance(tables.reuse(alpha, beta), self.moments)
+        return float(variance) if self.moments.log_mean[0] > -np.inf else np.nan
 
     @property
     def prediction_holds(self) -> bool:
@@ -170,75 +180,37 @@ class ReuseErrors:
         exact = max(predicted, mean) < EXACT
         return bool(determined and (exact or predicted / 10 < mean < predicted * 10))
 
-    def errors(self, alphas: Sequence[float] | Array, *, beta: float) -> Array:
-        """The relative squared error of every run along alphas (A,) at one beta: (A, R)."""
-        return self._relative(np.square(self._signed(alphas, beta)))
+    @cached_property
+    def best_splits(self) -> tuple[int, int]:
+        """How many of a run's draws q1 should get, without reuse and with the optimal one.
 
-    def mean_along(
-        self, alphas: Sequence[float] | Array, *, beta: float
-    ) -> tuple[Array, NDArray[np.bool_]]:
-        """The mean of `errors` along alphas (A,), and where the runs determine it, (A,) each.
-
-        The runs determine it if many of them make it up, see `runs.is_determined`, and the draws
-        of both proposals do not contradict it: q2's draws know where w is large under q1, though
-        hardly any draw of q1 comes there.
+        Those of least predicted variance, to one per cent.
         """
-        shares = np.asarray(alphas, dtype=np.float64)
-        errors = self._signed(shares, beta)
-        mean = _mean_square(errors)
-        # Where q1 or q2 is zero it never draws, and E1 or E2 lacks that part in every run.
-        (a1, a2), (b1, b2) = self.reached
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (shares * a1 + (1 - shares) * b1) / (beta * a2 + (1 - beta) * b2)
-        effective = effective_errors(errors.T, self.truth.sign * (ratio - 1))
-        determined = is_determined(mean, effective, LEAST_EFFECTIVE)
-        variance = self._variance(shares, beta)
-        contradicted = (variance > CONTRADICTED * mean) & (variance > EXACT)
-        return self._relative(mean), determined & ~contradicted
-
-    @property
-    def best(self) -> tuple[float, float] | None:
-        """The grid's (alpha, beta) with the least mean error among the determined ones.
-
-        None if that is no better than the answer 0, whose relative error is 1.
-        """
-        errors = np.where(self.determined, self._over_runs, np.inf)
-        a, b = np.unravel_index(np.argmin(errors), errors.shape)
-        if not errors[a, b] < (1 if self.truth.sign else np.inf):
-            return None
-        return float(self.alphas[a]), float(self.betas[b])
+        total, splits = sum(self.counts), []
+        for combine in (lambda _: tables.amci(), tables.optimum):
+            variances = []
+            for share in SHARES:
+                counts = np.array([share * total, 0, (1 - share) * total])
+                moments = replace(self.moments, counts=counts)
+                variances.append(float(relative_variance(combine(moments), moments)))
+            best = SHARES[np.argmin(np.nan_to_num(variances, nan=np.inf))]
+            splits.append(round(best * total))
+        return splits[0], splits[1]
 
     @cached_property
-    def _over_runs(self) -> Array:
-        """Mean squared errors in units of the truth's, (A, B)."""
-        return np.stack([_mean_square(self._signed(self.alphas, b)) for b in self.betas], -1)
+    def _grid(self) -> tuple[Array, NDArray[np.bool_]]:
+        columns = [self.mean_along(self.alphas, beta=beta) for beta in self.betas]
+        remse, determined = zip(*columns, strict=True)
+        return np.stack(remse, axis=-1), np.stack(determined, axis=-1)
 
-    def _variance(self, alphas: Array, beta: float) -> Array:
-        """Relative variance by the delta method from the draws of both proposals, (A,)."""
-        variance = np.zeros(len(alphas))
-        for C, n, a, b in zip(
-            self.spread, self.counts, (alphas, 1 - alphas), (beta, 1 - beta), strict=True
-        ):
-            # A moment that is infinite counts only with a share.
-            of_E2 = 0.0 if b == 0 else b**2 * C[1, 1] - 2 * a * b * C[0, 1]
-            variance += (np.where(a == 0, 0.0, a**2 * C[0, 0]) + of_E2) / n
-        return np.where(np.isnan(variance), np.inf, variance)
-
-    def _signed(self, alphas: Sequence[float] | Array, beta: float) -> Array:
-        """Errors of every run in units of the truth's, (A, R); NaN without an estimate."""
-        # Each error by itself: sums of larger terms that cancel would lose all digits.
-        numerator = self._mixed(np.asarray(alphas, dtype=np.float64), term=0)
-        (denominator,) = self._mixed(np.array([beta]), term=1)
+    def _errors_of(self, means: Array, alphas: Array, beta: float) -> Array:
+        """Errors of runs with these means (R, 2, 2), in units of the truth's, (A, R)."""
+        a, (of_q1, of_q2) = alphas[:, None], np.moveaxis(means, 1, 0)
+        numerator = a * of_q1[:, 0] + (1 - a) * of_q2[:, 0]
+        denominator = beta * of_q1[:, 1] + (1 - beta) * of_q2[:, 1]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             difference = numerator - self.truth.sign * denominator
             return np.asarray(difference / np.where(denominator == 0, np.nan, denominator))
-
-    def _relative(self, values: Array) -> Array:
-        return values if self.truth.sign != 0 else np.full_like(values, np.nan)
-
-    def _mixed(self, shares: Array, *, term: int) -> Array:
-        from_q1, from_q2 = self.means[:, 0, term], self.means[:, 1, term]
-        return np.asarray(shares[:, None] * from_q1 + (1 - shares)[:, None] * from_q2)
 
 
 def reuse_errors(
@@ -288,10 +260,10 @@ def reuse_errors(
         >>> problem = amci.problem("tail-1d")
         >>> proposals = amci.load_proposals("tail-1d", variant="oracle")
         >>> shares = [0.0, 0.5, 1.0]
-        >>> found = amci.reuse_errors(
+        >>> errors = amci.reuse_errors(
         ...     problem, proposals, 1.0, 3.0, alphas=shares, betas=shares, runs=20
         ... )
-        >>> bool(found.remse[2, 0] < 1e-20)
+        >>> bool(errors.remse[2, 0] < 1e-20)
         True
     """
     problem, proposals = resolve_names(problem, proposals)
@@ -326,15 +298,11 @@ def reuse_stream(
     problem, y = sampler.problem, sampler.y
     if y.ndim > 1:
         raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
-    if not problem.nonnegative:
+    if not problem.nonnegative or Q2 not in sampler.present:
+        why = "E2 is known" if problem.nonnegative else "f takes both signs"
         raise ValueError(
-            f"problem: {problem.name} takes both signs; sample reuse needs f >= 0. "
+            f"problem: sample reuse needs f >= 0 and a q2; in {problem.name} {why}. "
             "Use error_curves"
-        )
-    if Q2 not in sampler.present:
-        raise ValueError(
-            f"proposals: sample reuse needs a q2, and those for {problem.name} have none, since "
-            "E2 is known. Use error_curves"
         )
     check_count("draws", draws, low=1, high=MAX_POINTS)
     check_count("runs", runs, low=1, high=MAX_POINTS)
@@ -348,30 +316,37 @@ def reuse_stream(
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
     sizes = chunk_sizes(runs, 4, max(1, CHUNK_POINTS // (2 * draws)))
 
-    def part(number: int) -> tuple[Array, Moments, Array, Array, float]:
-        """Logarithms of the means of some runs, in nats; what all of their draws say."""
+    def part(number: int) -> tuple[Any, ...]:
+        """Logarithms of the means of some runs, in nats, and what all of their draws say."""
         for_points, _ = generators(part_seed(seed, number))
         points = "common" if common else "independent"
         drawn = sampler.draw(counts, for_points, runs=sizes[number], points=points)
-        running = [running_log_means(drawn, j, counts[[j]]) for j in (Q1, Q2)]
-        log_means = np.stack(running, axis=1)[:, :, 0, [0, 2]]
-        seen = pooled(drawn.merged())
-        return log_means, moments_of(seen, robust=True), *_reached(seen), _tail(seen)
+        log_means = [running_log_means(drawn, j, counts[[j]])[:, 0, ::2] for j in (Q1, Q2)]
+        all_draws = pooled(drawn.merged())
+        expected = [_expected(all_draws, j) for j in (Q1, Q2)]
+        return (
+            np.stack(log_means, axis=1),
+            moments(all_draws, robust=True),
+            *map(np.stack, zip(*expected, strict=True)),
+            _tail_of_w(all_draws),
+        )
 
-    def merge(parts: Sequence[tuple[Array, Moments, Array, Array, float]]) -> ReuseErrors:
-        of_means, of_moments, of_reached, of_spread, of_tail = zip(*parts, strict=True)
-        log_means = np.concatenate(of_means)
-        moments = _mean_moments(list(of_moments), counts)
-        share = np.array(sizes[: len(parts)]) / sum(sizes[: len(parts)])
-        if share @ np.array(of_tail) > LARGEST_K:
-            moments.covariance[Q1, 2, 2] = np.inf
-        log_E2 = float(np.logaddexp.reduce(of_means[0][:, 1, 1]) - np.log(sizes[0]))
+    def merge(parts: Sequence[tuple[Any, ...]]) -> ReuseErrors:
+        log_means, moments, *pooled = zip(*parts, strict=True)
+        expected_means, covariances, k = (
+            np.average(np.stack(values), axis=0, weights=sizes[: len(parts)]) for values in pooled
+        )
+        mean_moments = _mean_moments(moments, counts)
+        if k > LARGEST_K:
+            # No share of E2 is worth having from q1. AMCI needs no second moment of w under q1.
+            mean_moments.covariance[Q1, 2, 2] = np.inf
+        log_E2 = np.logaddexp.reduce(log_means[0][:, 1, 1]) - np.log(sizes[0])
         return ReuseErrors(
             *grid,
-            means=np.exp(log_means - [float(truth.log_unit) + log_E2, log_E2]),
-            moments=moments,
-            reached=np.tensordot(share, np.stack(of_reached), 1),
-            spread=np.tensordot(share, np.stack(of_spread), 1),
+            means=np.exp(np.concatenate(log_means) - [float(truth.log_unit) + log_E2, log_E2]),
+            moments=mean_moments,
+            expected_means=expected_means,
+            covariances=covariances,
             truth=truth,
             common=common,
             runs_wanted=runs,
@@ -380,39 +355,29 @@ def reuse_stream(
     return Stream(len(sizes), part, merge)
 
 
-def _reached(seen: Pooled) -> tuple[Array, Array]:
-    """See `ReuseErrors.reached` and `.spread`; points where q1 or q2 is zero do not count."""
-    means, spread = np.empty((2, 2)), np.empty((2, 2, 2))
+def _expected(draws: Pooled, j: int) -> tuple[Array, Array]:
+    """Means (2,) and covariance (2, 2) of (f w, w) over one draw of proposal j."""
+    values = np.stack([draws.values(t, j) for t in (0, 2)])
+    weights = draws.ratios[j] / values.shape[-1]
     with np.errstate(over="ignore", invalid="ignore"):
-        for i, j in enumerate((Q1, Q2)):
-            values = np.stack([seen.values(0, j), seen.values(2, j)])
-            share = seen.ratios[j] / values.shape[-1]
-            means[i] = values @ share
-            # Centred, so that no digits are lost where weights are nearly constant.
-            values -= (means[i] / share.sum())[:, None]
-            spread[i] = np.where(share > 0, values * share, 0.0) @ values.T
-    return means, spread
+        mean = values @ weights
+        # Centred, so that no digits are lost where weights are nearly constant.
+        values -= (mean / weights.sum())[:, None]
+        covariance = np.where(weights > 0, values * weights, 0.0) @ values.T
+    return mean, np.where(np.isfinite(covariance), covariance, HUGE * np.eye(2))
 
 
-def _tail(seen: Pooled) -> float:
+def _tail_of_w(draws: Pooled) -> float:
     """k-hat of what all draws add to the second moment of w under q1; 0 if there is no tail.
 
-    With a heavy tail this moment rests on draws that have not come yet, and no share of E2 is
-    worth having from q1. AMCI rests on f w under q1 and on w under q2 instead.
+    With a heavy tail this moment rests on draws that have not come yet.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        k = pareto_tail(np.log(seen.ratios[Q1]) + 2 * np.log(seen.values(2, Q1))).k
+        k = pareto_tail(np.log(draws.ratios[Q1]) + 2 * np.log(draws.values(2, Q1))).k
     return k if math.isfinite(k) else 0.0
 
 
-def _mean_square(errors: Array) -> Array:
-    """Mean squares over the runs with an estimate, (A,), of errors (A, R)."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        n = (~np.isnan(errors)).sum(axis=-1)
-        return np.asarray(np.nansum(np.square(errors), axis=-1) / n)
-
-
-def _mean_moments(moments: list[Moments], counts: NDArray[np.int64]) -> Moments:
+def _mean_moments(moments: Sequence[Moments], counts: NDArray[np.int64]) -> Moments:
     """Moments of batches, averaged by their numbers of draws."""
     draws = np.array([m.counts.sum() for m in moments])
     log_share = np.log(draws / draws.sum())[:, None]
@@ -423,10 +388,6 @@ def _mean_moments(moments: list[Moments], counts: NDArray[np.int64]) -> Moments:
     covariance = np.stack([m.covariance for m in moments])
     covariance = unit[:, None, :, None] * covariance * unit[:, None, None, :]
     return Moments(log_mean, covariance.sum(axis=0), counts.astype(np.float64))
-
-
-def _shares(table: Array) -> tuple[float, float]:
-    return float(table[Q1, 0]), float(table[Q1, 2])
 
 
 def _finite(name: str, values: Sequence[float]) -> Array:

@@ -186,8 +186,8 @@ def test_a_proposal_for_the_complement_repairs_a_fair_loss(at_preset):
 def test_careless_sharing_doubles_the_estimate(at_preset):
     _, reuse, _ = at_preset["Careless sharing"]
     # Twice the truth is a relative squared error of one.
-    assert np.median(reuse.errors([1.0], beta=0.5)) == pytest.approx(1, abs=0.05)
-    assert reuse.errors([1.0], beta=0.0).mean() < 1e-4
+    assert np.median(reuse.errors([1.0], beta=0.5) ** 2) == pytest.approx(1, abs=0.05)
+    assert (reuse.errors([1.0], beta=0.0) ** 2).mean() < 1e-4
 
 
 def test_every_part_of_the_curves_of_a_problem_with_plain_rivals_can_be_computed():

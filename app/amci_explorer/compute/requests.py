@@ -17,7 +17,7 @@ from amci_explorer.state.fields import FIELDS
 
 # Figures that are computed when they are first read: in the worker, and sent along.
 CURVE_FIGURES = ("mean", "mean_error", "effective", "quartiles")
-REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_split", "best_split_alone")
+REUSE_FIGURES = ("best", "failed", "paper", "optimum", "best_splits")
 
 
 @dataclass(frozen=True)

@@ -59,4 +59,4 @@ def best_splits(found: ReuseErrors) -> dict[str, int]:
     """How many draws q1 should get, where that can be chosen, by what combines them."""
     if found.common or not found.prediction_holds:
         return {}
-    return {"AMCI": found.best_split_alone, "u*": found.best_split}
+    return dict(zip(("AMCI", "u*"), found.best_splits, strict=True))
