@@ -18,7 +18,6 @@ from typing import Any
 import normflows as nf
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
 
 from amci_core.checking import affordable, contradiction, place
 from amci_core.flows.density import ConditionalDensity, Proposal
@@ -104,19 +103,15 @@ def _inside(q: Any, points: Tensor) -> Tensor:
     return there
 
 
-def external(given: Any, problem: Problem) -> External:
-    """A proposal for a problem of what was given, see `Proposals.from_distributions`.
+def external(make: Any, problem: Problem) -> External:
+    """A proposal for a problem of a function, see `Proposals.from_distributions`.
 
     Raises:
-        ValueError: it is no function or distribution, shapes do not fit, draws contradict
+        ValueError: it is no function, shapes do not fit, draws contradict
             log_prob, or log_prob integrates to another number than one.
     """
-    make = _Constant(given) if isinstance(given, Distribution) else given
     if not callable(make) or isinstance(make, type):
-        raise ValueError(
-            "expected a distribution of torch, or a function of y and theta that returns one, "
-            f"{SUCH_AS}, got {make if isinstance(make, type) else type(make).__name__}"
-        )
+        raise ValueError(f"expected a function of y and theta, {SUCH_AS}, got {make!r:.60}")
     made = External(make, problem.x.dim)
     generator = torch.Generator().manual_seed(1)
     y, theta = problem.sample_cases(3, generator)
@@ -139,17 +134,6 @@ def external(given: Any, problem: Problem) -> External:
         at = [f"{name} = {place(v)}" for name, v in case.items() if v is not None and len(v)]
         raise ValueError(f"{mistake[0]}: {mistake[1]}; at {', '.join(at)}")
     return made
-
-
-@dataclass
-class _Constant:
-    """The same distribution at all y and theta."""
-
-    distribution: Distribution
-
-    def __call__(self, y: Tensor, theta: Tensor | None) -> Distribution:
-        batch = (*y.shape[:-1], *self.distribution.batch_shape)
-        return self.distribution.expand(batch)  # type: ignore[no-any-return]
 
 
 class AtContext:

@@ -96,13 +96,12 @@ class Proposals:
         q1_minus: Any = None,
         q1_complement: Any = None,
     ) -> Proposals:
-        """Proposals from other libraries.
+        """Proposals from other libraries: functions of y and theta that return a distribution.
 
-        - A function of y (*, D_y) and theta (*, D_theta), or None where the problem has no theta.
-          It gives an object with `sample` and `log_prob`, as those of `torch.distributions`, of
-          batch shape (*) and event shape (D,); where D = 1 the event shape may be () instead. A
-          flow of zuko gives such objects, `AtContext` makes them of normflows and sbi.
-        - A `torch.distributions` object: the same at all y and theta.
+        A function takes y (*, D_y) and theta (*, D_theta), or None where the problem has no theta.
+        It gives an object with `sample` and `log_prob`, as those of `torch.distributions`, of
+        batch shape (*) and event shape (D,); where D = 1 the event shape may be () instead. A flow
+        of zuko gives such objects, `AtContext` makes them of normflows and sbi.
 
         Functions get float64: for float32 weights call `flow.double()`. Points outside the support
         get -inf, with `validate_args` on or off. Draws depend on the
@@ -123,7 +122,7 @@ class Proposals:
             to the dashboard are run by each process, so that any function will do.
 
         Raises:
-            ValueError: one is of no such kind, or is not there though the problem needs it; shapes
+            ValueError: one is no function, or is not there though the problem needs it; shapes
                 do not fit, log_prob is NaN, draws do not follow log_prob, or its integral is not
                 one. It names the proposal.
 
@@ -147,7 +146,7 @@ class Proposals:
             raise ValueError(f"q1_minus: {problem.name} has f >= 0. Leave q1_minus out")
         if q2 is None and not _knows_evidence(problem):
             raise ValueError(
-                f"q2: expected a distribution, got None. {problem.name} has no known evidence E2: "
+                f"q2: expected a function, got None. {problem.name} has no known evidence E2: "
                 "pass a proposal for it, such as its prior"
             )
         if q1_complement is not None and problem.f_max is None:
