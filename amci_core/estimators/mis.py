@@ -60,9 +60,6 @@ class Moments(Printed):
     covariance: Array
     counts: Array
 
-    def __getitem__(self, case: int) -> Moments:
-        return Moments(self.log_mean[case], self.covariance[case], self.counts)
-
 
 @dataclass(frozen=True)
 class Pooled:

@@ -222,36 +222,6 @@ def test_what_is_reliable_with_poor_proposals_is_right(estimator, points):
     assert reliable.mean() > 0.05
 
 
-@pytest.mark.parametrize("narrow", [0.5, 0.3])
-def test_the_reference_makes_up_for_a_narrow_proposal(narrow):
-    def too_narrow(y, theta):
-        """Excesses over theta, of about the right mean, times a factor."""
-        return _Scaled(ORACLE.q1_plus(y, theta), theta, narrow)
-
-    spoilt = Proposals("tail-1d", "narrow", too_narrow, None, ORACLE.q2)
-    runs, mu = np.full((400, 1), 1.0), PROBLEM.truth(1.0, 3.0)
-    found = amci.estimate(PROBLEM, spoilt, runs, 3.0, draws=585, seed=1)
-    lower, upper = found.interval()
-    right, reliable = (lower < mu) & (mu < upper), found.verdict.level == "reliable"
-    # An exponential tail drawn with rate 1 / c has k = 1 - c: the variance of w is infinite.
-    assert reliable.mean() > 0.9
-    assert right[reliable].mean() > 0.93
-
-
-class _Scaled:
-    def __init__(self, density, theta, factor):
-        self.density, self.theta, self.factor = density, theta[..., None, :], factor
-
-    def draw(self, n, generator=None):
-        x, _ = self.density.draw(n, generator)
-        moved = self.theta + self.factor * (x - self.theta)
-        return moved, self.log_prob(moved)
-
-    def log_prob(self, x):
-        inside = self.theta + (x - self.theta) / self.factor
-        return self.density.log_prob(inside) - np.log(self.factor)
-
-
 def test_a_verdict_prints_what_it_says():
     many = amci.estimate(PROBLEM, PAPER, [[1.0], [-4.0]], [[0.5], [5.0]], draws=686).verdict
     assert re.fullmatch(r"1 reliable, 1 (use more draws|do not trust), of 2 estimates", str(many))
