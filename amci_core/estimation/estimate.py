@@ -128,7 +128,7 @@ def estimate(
         counts = chosen.counts([draws], sampler.present, share)[0]
     # An estimator that chooses the proposal of each draw by chance needs enough of each.
     own = int(counts.sum() - counts[DEFENSIVE])
-    reserve = counts if chosen.fixed else np.isin(range(len(COMPONENTS)), used) * own
+    reserve = counts if chosen.fixed else chosen.reserve([own], sampler.present)
     reserve[DEFENSIVE] = counts[DEFENSIVE]
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and cases together", points, low=1, high=MAX_POINTS)

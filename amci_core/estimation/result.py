@@ -271,7 +271,6 @@ class Estimate(EstimateBase):
         return replace(
             found,
             standard_error=found.standard_error / np.sqrt(r_eff),
-            covariance=found.covariance / r_eff,
             effective=found.effective * r_eff,
         )
 
@@ -283,14 +282,6 @@ class Estimate(EstimateBase):
             other = self._complement
             found["E1_complement"] = diagnose(other, pooled(other.draws))["E1_plus"]
         return found
-
-    @property
-    def covariance(self) -> Array:
-        """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
-        unit = np.exp(self.uncertainty.log_unit)[..., None]
-        scale = np.concatenate([unit, np.ones_like(unit)], axis=-1)
-        scaled = self.uncertainty.covariance * scale[..., None] * scale[..., None, :]
-        return np.asarray(scaled)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -135,7 +135,6 @@ class Several:
                 log_unit=np.zeros_like(value),
                 value=np.asarray(value),
                 standard_error=np.sqrt(variance),
-                covariance=np.full((*variance.shape, 2, 2), np.nan),
                 effective=effective_number(np.square(z)),
             ),
             verdict=Verdict(

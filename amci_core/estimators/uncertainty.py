@@ -105,12 +105,6 @@ class Errors:
         return np.asarray(self.of_E1 - self.value[..., None] * self.of_E2)
 
     @property
-    def covariance(self) -> Array:
-        """Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared, (*, 2, 2)."""
-        both = self.sums(np.stack([self.of_E1, self.of_E2], -2))
-        return np.asarray((both * bessel(self.sets)) @ both.swapaxes(-1, -2))
-
-    @property
     def variance(self) -> Array:
         """Of mu, in the unit squared, (*); NaN where a component has a single draw."""
         return self.variance_of(self.of_mu)
@@ -166,7 +160,7 @@ class Errors:
             return self.by_all
         error = np.maximum(np.sqrt(self.variance), self.rounding)
         error = np.where(self.unknown, np.nan, error)
-        return Uncertainty(self.log_unit, self.value, error, self.covariance, self.freedom)
+        return Uncertainty(self.log_unit, self.value, error, self.freedom)
 
     @property
     def unknown(self) -> NDArray[np.bool_]:
@@ -267,8 +261,7 @@ def _by_all_draws(
             terms over E2, (3, *, n): z_j is the sum of its parts.
     """
     draws, value = seen.draws, errors.value
-    squares, covariance = np.zeros(draws.log_joint.shape), np.zeros((*draws.batch, 2, 2))
-    missed = np.zeros(draws.batch, dtype=bool)
+    squares, missed = np.zeros(draws.log_joint.shape), np.zeros(draws.batch, dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         for j, (plus, minus, one) in h_by_proposal.items():
             omega, n = seen.weights(j), draws.count(j)
@@ -277,8 +270,6 @@ def _by_all_draws(
             z = both[..., 0, :] - value[..., None] * both[..., 1, :]
             per_square = n * spread(omega)
             squares += _squares(z, omega, n, per_square)
-            products = (omega[..., None, :] * both) @ both.swapaxes(-1, -2)
-            covariance += products / per_square[..., None, None]
             for t in range(3):
                 # E2 does not enter the error of mu = 0.
                 missed |= seen.misses(t, j) & (table[..., j, t] != 0) & ((value != 0) | (t != 2))
@@ -286,10 +277,9 @@ def _by_all_draws(
     alone, effective = errors.uncertainty, effective_number(squares)
     if draws.sets:
         # Weighted as independent ones, all draws say what a proposal misses, but no more.
-        error, covariance, effective = alone.standard_error, alone.covariance, alone.effective
+        error, effective = alone.standard_error, alone.effective
     error = np.where(errors.unknown, np.nan, np.where(missed, np.inf, error))
-    covariance = np.where(missed[..., None, None], np.nan, covariance)
-    return replace(alone, standard_error=error, covariance=covariance, effective=effective)
+    return replace(alone, standard_error=error, effective=effective)
 
 
 def _squares(z: Array, omega: Array, n: int, per_square: Array) -> Array:
@@ -343,15 +333,12 @@ class Uncertainty(Printed):
         value: The estimate, (*).
         standard_error: Of it, (*); NaN where the draws say nothing of it, infinite where they show
             that a proposal misses part of a term that it is used for.
-        covariance: Covariance of the estimates of (E1_plus - E1_minus, E2), over E2 squared,
-            (*, 2, 2).
         effective: Effective number of squared errors, (*); not finite for no error.
     """
 
     log_unit: Array
     value: Array
     standard_error: Array
-    covariance: Array
     effective: Array
 
     def interval(

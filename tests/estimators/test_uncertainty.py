@@ -20,7 +20,6 @@ def uncertainty(value, error, effective):
         log_unit=np.array(0.0),
         value=np.array(value),
         standard_error=np.array(error),
-        covariance=np.zeros((2, 2)),
         effective=np.array(effective),
     )
 
