@@ -84,7 +84,7 @@ def train(
     ] = None,
     seed: terminal.SeedOption = 0,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
+        bool, typer.Option("--resume", help="Go on with the training in the folder.")
     ] = False,
     progress: Annotated[
         Shown,

@@ -25,7 +25,7 @@ FAMILY = {"family": str, "arguments": dict}
 # Names of a proposal's weights: where those there have one of them, new weights have the other.
 FILES = "{}.safetensors", "{}-2.safetensors"
 # What evaluations and trainings write beside proposals.
-BESIDE = ("evaluation.json", "cases.parquet", "recipe.json", "training.json", "checkpoint.pt")
+BESIDE = ("evaluation.json", "cases.parquet", "recipe.json", "training.json")
 
 
 def save(folder: str | Path, proposals: Proposals, replace: bool) -> Path:

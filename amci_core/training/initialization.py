@@ -7,7 +7,7 @@ most from the prior are the axes of rotated forms; and a short training on them 
 
 from __future__ import annotations
 
-__all__ = ["Start", "defend", "initialize", "pretraining"]
+__all__ = ["Start", "initialize", "pretraining"]
 
 import math
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from amci_core.training.choices import Choices, default_forms
 from amci_core.training.objectives import mean_loss
 from amci_core.training.particles import MANY, draw_particles, numbers_read
 from amci_core.training.targets import TARGETS, Particles, Target
-from amci_core.training.trainer import OPTIMIZERS
+from amci_core.training.trainer import OPTIMIZERS, usable
 
 # Shares of the time: of particles, and of fitting components; the rest is for comparing forms.
 DRAWING, FITTING = 0.4, 0.15
@@ -52,15 +52,17 @@ class Start:
         form: The form's name.
         family: Its family and arguments.
         weights: Weights to start from.
-        components: Arguments of `Centres`.
-        centres: The Student-t components near the particles.
+        components: Arguments of `Centres`, the Student-t components near the particles.
+        prior: The problem's own defensive density, in float64.
+        defensive: Its mixture with the components, in float64.
     """
 
     form: str
     family: dict[str, Any]
     weights: Mapping[str, Tensor]
     components: dict[str, Any]
-    centres: Centres
+    prior: Trainable
+    defensive: Trainable
 
 
 def initialize(
@@ -113,7 +115,9 @@ def initialize(
     limit = FITTING / (1 - DRAWING) * (until - clock.now())
     size = pretraining(problem)
     _fit(centres, kept, size, generator, min(round(share * CENTRE_STEPS), 4 * steps), limit)
-    defend(target, centres)
+    prior = DefensiveComponent(own, target.term)
+    defensive = Mixture(prior, centres, 0.5)
+    target.refer_to(defensive)
 
     candidates = default_forms(own, reads_theta=name != "q2", choices=choices)
     losses, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
@@ -133,19 +137,8 @@ def initialize(
         weights[form] = flow.state_dict()
     # The first, which is the simplest, where none is better.
     form = min(losses, key=lambda form: losses[form])
-    return Start(form, candidates[form], weights[form], components, centres)
-
-
-def defend(target: Target, centres: Centres) -> tuple[DefensiveComponent, Mixture]:
-    """Has a target refer to a problem's own defensive density and components near particles.
-
-    Returns:
-        The first, and the mixture of both.
-    """
-    prior = DefensiveComponent(target.problem, target.term)
-    defence = Mixture(prior, centres.requires_grad_(False), 0.5)
-    target.refer_to(defence)
-    return prior, defence
+    densities = usable(prior), usable(defensive)
+    return Start(form, candidates[form], weights[form], components, *densities)
 
 
 def pretraining(problem: Problem) -> dict[str, int]:

@@ -1,8 +1,8 @@
 r"""`learn`: the one way to train proposals, for your own problem and for shipped ones.
 
 By default everything is automatic, see `AutomaticRun`. With the choices of a shipped variant, see
-`recipe`, each proposal is trained by its recipe, see `RecipeRun`. The proposals so far, their
-record and a checkpoint are saved in a folder if there is one.
+`recipe`, each proposal is trained by its recipe, see `run_recipe`. The proposals so far and their
+record are saved in a folder if there is one.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ __all__ = ["learn"]
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from amci_core._arguments import check_count, check_name, check_number, check_seed
 from amci_core.checking import check
 from amci_core.devices import one_thread
 from amci_core.evaluation.sweep import versions
-from amci_core.flows import Proposals, Trainable
+from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.flows.storage import save_trained
-from amci_core.io import StoredFileError, check_path, write_tensors
+from amci_core.io import StoredFileError, check_path, plain, vacant, write_tensors
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
 from amci_core.progress import Bars
 from amci_core.proposals import load_proposals
-from amci_core.training import checkpoint
 from amci_core.training.choices import Choices, form_names, terms_of
 from amci_core.training.particles import NotReached
 from amci_core.training.quality import long_check
-from amci_core.training.runs import MAX_STEPS, AutomaticRun, Budget, RecipeRun
+from amci_core.training.runs import MAX_STEPS, AutomaticRun, Budget, News, run_recipe
 from amci_core.training.targets import TARGETS
 from amci_core.training.trainer import OPTIMIZERS, Progress, TrainingDiverged, usable
 
@@ -43,7 +43,6 @@ MAX_MINUTES = 10_000.0
 CHECK_SECONDS, CHECKING = 2.0, 0.03
 # With fewer steps than this the long check is a short one.
 STEPS_FOR_CHECK = 1000
-# Between two checkpoints.
 SECONDS_BETWEEN_SAVES = 30.0
 # The proposal whose history is saved.
 OF_HISTORY = "q1_plus"
@@ -93,7 +92,8 @@ def learn(
         folder: Where the best so far is saved, every half minute and at the end; new or empty;
             `amci_core.load_proposals(problem, folder=...)` reads it at any time. By default
             nothing is written: `Proposals.save` does so later.
-        resume: Whether to go on from the folder's checkpoint; with steps, to the same weights.
+        resume: Whether to go on with the training in the folder: its proposals that are complete
+            stay, the others are trained from their beginning; with steps, to the same weights.
         choices: The form, the objective, or a recipe; by default automatic.
         q2: Proposals for a problem with the same p(x, y) and another f, whose q2 is taken instead
             of training one.
@@ -187,47 +187,33 @@ class _Training:
     ) -> None:
         self._problem, self._choices, self._seed = problem, choices, seed
         self._minutes, self._steps = minutes, steps
-        self._plan = {
-            **problem.fingerprint,
-            "seed": seed,
-            "steps": steps,
-            "minutes": minutes if choices.terms else None,
-            "choices": _record(choices),
-        }
-        state: dict[str, Any] = {}
         self._folder = None if folder is None else check_path("folder", folder)
-        if self._folder is not None and resume:
-            state = checkpoint.read(self._folder, self._plan)
-        elif self._folder is not None:
-            checkpoint.begin(self._folder)
-        self._resumed, self._saved = state.get("run"), -math.inf
-        timed = steps is None and not choices.terms
-        self._budget = Budget(60 * (minutes or 0) if timed else math.inf, state.get("spent", 0.0))
+        self._saved, self._moments, self.reported = -math.inf, set[int](), False
         names = tuple(choices.terms) or terms_of(problem)
-        self._left = names = tuple(name for name in names if q2 is None or name != "q2")
-        self._failed: dict[str, str] = state.get("failed", {})
-        self._snapshots: list[dict[str, Any]] = state.get("snapshots", [])
-        self._run: AutomaticRun | RecipeRun | None = None
-        self._flows: dict[str, Any] = {}
-        self.reported = False
-        if state:
-            before = load_proposals(problem, folder=self._folder)
-            self._flows = {name: getattr(before, name) for name in names}
-            self._configuration = state["card"]
-            self._left = names[names.index(state["name"]) :]
+        names = tuple(name for name in names if q2 is None or name != "q2")
+        plan = {"seed": seed, "steps": steps, "minutes": minutes, "choices": _record(choices)}
+        if self._folder is not None and resume:
+            self._flows, self._record = _unfinished(problem, self._folder, plain(plan))
         else:
-            built = {}
+            if self._folder is not None:
+                vacant(self._folder)
+            self._flows, built = {}, {}
             for name in names:
                 target = TARGETS[name](problem)
                 self._flows[name] = usable(DefensiveComponent(target.problem, target.term))
                 built[name] = {"family": "defensive", "arguments": {"term": target.term}}
-            known = {"seed": seed, "minutes": minutes, "note": choices.note}
+            known = {"seed": seed, "note": choices.note, "versions": versions()}
             by_name = {"steps": {}, "seconds": {}, "recipe": {}, "proposals": built}
-            self._configuration = {**known, "versions": versions(), **by_name}
+            progress: dict[str, Any] = {"complete": [], "failed": {}, "snapshots": []}
+            self._record = {"plan": plain(plan), **known, **by_name, **progress}
+        self._left = tuple(name for name in names if name not in self._record["complete"])
+        timed = minutes is not None and not choices.terms
+        spent = sum(self._record["seconds"].get(name, 0.0) for name in self._record["complete"])
+        self._budget = Budget(60 * (minutes or 0) if timed else math.inf, spent)
         if q2 is not None:
             self._flows["q2"] = q2.q2
             of_q2 = q2.card.get("configuration", {}).get("proposals", {}).get("q2")
-            self._configuration["proposals"]["q2"] = of_q2
+            self._record["proposals"]["q2"] = of_q2
 
     def run(self, report: Callable[[Progress], None], say: Callable[[str], None]) -> None:
         """Checks the problem, trains one proposal after the other, and checks them."""
@@ -235,16 +221,18 @@ class _Training:
         try:
             for name in self._left:
                 try:
-                    self._run = run = self._begin(name, say)
-                    for progress, flow in run.run(self._save_if_due):
-                        self._take(run, progress, flow)
-                        report(progress)
+                    for news in self._begin(name, say):
+                        self._take(name, news)
+                        if time.monotonic() > self._saved + SECONDS_BETWEEN_SAVES:
+                            self._save()
+                        report(news.progress)
                 except (NotReached, TrainingDiverged) as error:
                     # The best so far, or else the defensive density; the others are trained.
-                    self._failed[name] = str(error)
+                    self._record["failed"][name] = str(error)
                     say(f"{name}: {error}")
                     if not self.reported and name == self._left[-1]:
                         raise
+                self._record["complete"].append(name)
             say("checks the proposals at held-out cases")
             self._judge(say)
         except BaseException as error:
@@ -252,15 +240,13 @@ class _Training:
                 self._save()
             raise
         self._save()
-        if self._folder is not None:
-            (self._folder / checkpoint.FILE).unlink(missing_ok=True)
 
     def proposals(self) -> Proposals:
         """The best so far."""
         return Proposals(
             problem=self._problem.name,
             variant=self._choices.variant,
-            card={"configuration": self._configuration},
+            card={"configuration": self._record},
             fingerprint=self._problem.fingerprint,
             **{"q1_plus": None, "q1_minus": None, "q2": None, **self._flows},
         )
@@ -275,89 +261,93 @@ class _Training:
             # The first optimizer of a process imports for seconds.
             OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
 
-    def _begin(self, name: str, say: Callable[[str], None]) -> AutomaticRun | RecipeRun:
-        """The run of a proposal, or what is left of it."""
-        state, self._resumed, choices = self._resumed, None, self._choices
+    def _begin(self, name: str, say: Callable[[str], None]) -> Iterator[News]:
+        choices, seed = self._choices, self._seed
         if not choices.terms:
             # What one proposal leaves of its time, the next ones have.
             terms = len(self._left) - self._left.index(name)
-            return AutomaticRun(
-                self._problem,
-                name,
-                self._budget,
-                terms,
-                self._steps,
-                self._seed,
-                choices,
-                say,
-                state,
-            )
-        term = choices.term(name)
+            plan = self._budget, terms, self._steps, seed
+            return AutomaticRun(self._problem, name, *plan, choices, say).run()
+        term, q2 = choices.term(name), self._flows.get("q2")
         steps = self._steps or term.steps(self._minutes or 0)
-        moments = choices.history if name == OF_HISTORY and self._folder else 0
-        q2 = self._flows.get("q2")
-        return RecipeRun(self._problem, name, term, steps, self._seed, moments, q2, state)
+        stops = set[int]()
+        if choices.history and name == OF_HISTORY and self._folder:
+            even = np.geomspace(1, steps, choices.history - 1)
+            self._moments = stops = {0, *np.rint(even).astype(int).tolist()}
+        return run_recipe(self._problem, name, term, steps=steps, seed=seed, stops=stops, q2=q2)
 
-    def _take(self, run: AutomaticRun | RecipeRun, progress: Progress, flow: Trainable) -> None:
+    def _take(self, name: str, news: News) -> None:
         """Takes the best so far of a run, and its record."""
-        name, record = run.name, self._configuration
+        record = self._record
         others = sum(s for other, s in record["seconds"].items() if other != name)
-        news = {
-            "steps": run.steps_done,
+        changes = {
+            "steps": news.steps,
             "seconds": round(self._budget.spent - others, 1),
-            "recipe": run.recipe,
-            "proposals": run.entry,
+            "recipe": news.recipe,
+            "proposals": news.built,
         }
         # A new record for each report: those before belong to the proposals before.
-        changed = {field: {**record[field], name: value} for field, value in news.items()}
-        self._configuration = {**record, **changed}
-        self._flows[name] = flow
+        changed = {field: {**record[field], name: value} for field, value in changes.items()}
+        self._record = {**record, **changed}
+        self._flows[name] = news.flow
         self.reported = True
-        known = {snapshot["step"] for snapshot in self._snapshots}
-        if progress.step in run.moments and progress.step not in known:
-            self._save_snapshot(progress, flow)
+        if name == OF_HISTORY and news.steps in self._moments:
+            self._save_snapshot(news)
 
-    def _save_snapshot(self, progress: Progress, flow: Trainable) -> None:
+    def _save_snapshot(self, news: News) -> None:
         """Saves the best so far at a moment of its training."""
-        folder, file = self._folder, f"snapshots/{progress.step:06d}.safetensors"
+        folder, progress = self._folder, news.progress
         assert folder is not None
+        file = f"snapshots/{progress.step:06d}.safetensors"
         snapshot = {
             "file": file,
-            "sha256": write_tensors(folder / file, flow.state_dict()),
+            "sha256": write_tensors(folder / file, news.flow.state_dict()),
             "step": progress.step,
             "seconds": round(progress.seconds, 2),
             "relative_variance": progress.best if math.isfinite(progress.best) else None,
         }
-        self._snapshots.append(snapshot)
-
-    def _save_if_due(self) -> None:
-        if time.monotonic() > self._saved + SECONDS_BETWEEN_SAVES:
-            self._save()
+        before = [known for known in self._record["snapshots"] if known["step"] < progress.step]
+        self._record = {**self._record, "snapshots": [*before, snapshot]}
 
     def _save(self) -> None:
-        """Saves the best so far, and a checkpoint if there is a state to go on from."""
-        if self._folder is None or self._run is None:
-            return
-        save_trained(self._folder, self.proposals(), self._snapshots)
-        self._saved = time.monotonic()
-        if (state := self._run.state()) is not None:
-            training = {"card": self._configuration, "failed": self._failed}
-            training |= {"snapshots": self._snapshots, "spent": self._budget.spent}
-            training |= {"name": self._run.name, "run": state}
-            checkpoint.write(self._folder, self._plan, training)
+        if self._folder is not None:
+            save_trained(self._folder, self.proposals(), self._record["snapshots"])
+            self._saved = time.monotonic()
 
     def _judge(self, say: Callable[[str], None]) -> None:
         """Checks the proposals at held-out cases, for their card."""
-        steps = max(self._configuration["steps"].values(), default=0)
+        steps = max(self._record["steps"].values(), default=0)
         # Few steps are for a try, and not worth a long check.
         tried = math.isinf(self._budget.seconds) and steps < STEPS_FOR_CHECK
         few: dict[str, Any] = {"cases": 1 + steps // 50, "draws": 2000} if tried else {}
         left = self._budget.seconds - self._budget.spent
         verdict = long_check(self._problem, self.proposals(), seconds=left, **few)
-        missing = [f"{name} could not be trained ({why})" for name, why in self._failed.items()]
+        failed = self._record["failed"].items()
+        missing = [f"{name} could not be trained ({why})" for name, why in failed]
         verdict["text"] = "; ".join([*missing, verdict["text"]])
-        self._configuration = {**self._configuration, "verdict": verdict}
+        self._record = {**self._record, "verdict": verdict}
         say(verdict["text"])
+
+
+def _unfinished(
+    problem: Problem, folder: Path, plan: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The proposals of a training that was broken off, and their record.
+
+    Raises:
+        ValueError: the folder holds no such training, or one with another plan.
+    """
+    trained = load_proposals(problem, folder=folder)
+    record = trained.card["configuration"]
+    if "plan" not in record or trained.verdict is not None:
+        raise ValueError(f"resume: {folder} holds no training that was broken off. Start anew")
+    differ = [name for name, value in plan.items() if record["plan"].get(name) != value]
+    if differ:
+        raise ValueError(
+            f"resume: {folder} holds a training with another {', '.join(differ)}. Repeat its "
+            "settings, or choose another folder"
+        )
+    return trained.by_name, record
 
 
 def _record(choices: Choices) -> dict[str, Any]:

@@ -38,13 +38,10 @@ class Objective(ABC):
 
     Attributes:
         selects_by: The field of a held-out `Quality` by which the best weights are selected.
-        remembers: Attributes that the next losses depend on, beside the generator; each is a
-            number, a tensor, or a tuple of tensors. Checkpoints hold them.
         last: Points x (cases, n, D), y and theta at which the last step evaluated the target.
     """
 
     selects_by: ClassVar[str] = "relative_variance"
-    remembers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, target: Target, generator: torch.Generator) -> None:
         self.target = target
@@ -54,14 +51,6 @@ class Objective(ABC):
     @abstractmethod
     def loss(self, q: Trainable) -> Tensor:
         """The loss of the next step, a scalar."""
-
-    def state(self) -> dict[str, Any]:
-        """The attributes that it remembers."""
-        return {name: getattr(self, name) for name in self.remembers}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Continues where `state` was taken."""
-        vars(self).update(state)
 
 
 class PaperObjective(Objective):
@@ -93,7 +82,6 @@ class PaperObjective(Objective):
     # What the objective lowers. A light tail far out makes the relative variance of a flow
     # astronomical at every report, though its draws are good and get better.
     selects_by = "divergence"
-    remembers = ("train", "validation", "epoch", "risen", "best", "order", "position")
 
     def __init__(
         self,
@@ -124,13 +112,8 @@ class PaperObjective(Objective):
         return _weighted_loss(q, sample)
 
     def _refresh(self) -> None:
-        # Plain tuples, since checkpoints hold only these.
-        self.train: tuple[Any, ...] = tuple(
-            self.target.sample(self.size, self.generator, self.source)
-        )
-        self.validation: tuple[Any, ...] = tuple(
-            self.target.sample(self.validation_size, self.generator, self.source)
-        )
+        self.train = self.target.sample(self.size, self.generator, self.source)
+        self.validation = self.target.sample(self.validation_size, self.generator, self.source)
         self.epoch, self.risen, self.best = 0, 0, math.inf
         self._shuffle()
 
@@ -141,7 +124,7 @@ class PaperObjective(Objective):
 
     def _end_epoch(self, q: Trainable) -> None:
         with torch.inference_mode():
-            validation = _weighted_loss(q, Sample(*self.validation)).item()
+            validation = _weighted_loss(q, self.validation).item()
         self.epoch += 1
         self.risen += validation > self.best
         self.best = min(self.best, validation)

@@ -191,16 +191,16 @@ def smc(
             reached in time.
     """
     started, dim = clock.now(), target.problem.x.dim
-    cases = Cases(target, y, theta)
+    cases = Cases(target, y, theta, generator)
 
     def late(share: float) -> bool:
         return clock.now() - started > share * seconds
 
     with torch.inference_mode():
-        state = init(cases, particles, generator)
+        state = init(cases, particles)
         points = state.line.flatten(0, 1)
-        prior = points.mean(0), points.std(0)
-        draws = particles * _draw_again(cases, state, started + 0.2 * seconds, generator)
+        cases = cases._replace(prior=(points.mean(0), points.std(0)))
+        draws = particles * _draw_again(cases, state, started + 0.2 * seconds)
 
         def temper(chosen: Tensor) -> Tensor:
             """Takes chosen cases to the exponent 1; returns which of all have come there."""
@@ -209,11 +209,11 @@ def smc(
                 # The first level is all that f = 0 or 1 needs.
                 if not len(rows) or (level and late(0.5)):
                     break
-                state.put(rows, step(cases.take(rows), state.take(rows), prior, generator))
+                state.put(rows, step(cases.take(rows), state.take(rows)))
             return state.exponent >= 1
 
         def move_some(rows: Tensor, times: int) -> None:
-            state.put(rows, move(cases.take(rows), state.take(rows), prior, times, generator))
+            state.put(rows, move(cases.take(rows), state.take(rows), times))
 
         alive = (state.log_L > -math.inf).sum(-1)
         # A case with few of them does better with its neighbours' particles.
@@ -222,12 +222,11 @@ def smc(
         reached = temper(many if many.any() else some)
         if target.refers:
             reference = target.reference(y, theta)
-            reached = _take_draws(cases, state, reference, reached, particles / 4, generator)
+            reached = _take_draws(cases, state, reference, reached, particles / 4)
             # In many coordinates thousands of draws of the problem's own are worth a few, which
             # become more by moves.
             if not reached.any():
-                own = target.own(y, theta)
-                reached = _take_draws(cases, state, own, reached, ENOUGH, generator)
+                reached = _take_draws(cases, state, target.own(y, theta), reached, ENOUGH)
                 move_some(reached.nonzero()[:, 0], LAST_MOVES * (1 + dim // 10))
         for _ in range(ROUNDS):
             rows, givers = (~reached).nonzero()[:, 0], reached.nonzero()[:, 0]
@@ -235,7 +234,7 @@ def smc(
                 break
             # A case that is reached from nearby keeps more of its neighbours' particles.
             for least in (particles, particles // 4, ENOUGH):
-                taken = _take_from_neighbours(cases, state, rows, givers, least, generator)
+                taken = _take_from_neighbours(cases, state, rows, givers, least)
                 if len(taken):
                     break
             else:
@@ -250,7 +249,7 @@ def smc(
         for _ in range(1 + dim // 10):
             if len(everyone) < 2 or late(0.9):
                 break
-            _take_from_neighbours(cases, state, everyone, everyone, ENOUGH, generator)
+            _take_from_neighbours(cases, state, everyone, everyone, ENOUGH)
             move_some(everyone, LAST_MOVES if dim <= 10 else 50)
         if not len(everyone) and alive.any():
             raise NotReached(
@@ -273,15 +272,27 @@ def smc(
 
 
 class Cases(NamedTuple):
-    """Cases of a target: y (cases, D_y) and theta (cases, D_theta) or None."""
+    """Cases of a target.
+
+    Arguments:
+        target: The target.
+        y: (cases, D_y).
+        theta: (cases, D_theta), or None.
+        generator: Source of all randomness.
+        prior: Mean and standard deviation of the prior in the unconstrained space, (D,).
+    """
 
     target: Target
     y: Tensor
     theta: Tensor | None
+    generator: torch.Generator
+    prior: tuple[Tensor, Tensor] | None = None
 
     def take(self, rows: Tensor) -> Cases:
         """Some of the cases."""
-        return Cases(self.target, self.y[rows], None if self.theta is None else self.theta[rows])
+        return self._replace(
+            y=self.y[rows], theta=None if self.theta is None else self.theta[rows]
+        )
 
     def densities(self, line: Tensor) -> tuple[Tensor, Tensor]:
         """log p and log L, (cases, n), at points (cases, n, D) of the unconstrained space."""
@@ -336,19 +347,17 @@ class State(NamedTuple):
         return State(_gather(self.line, index), *parts, self.exponent)
 
 
-def init(cases: Cases, n: int, generator: torch.Generator) -> State:
+def init(cases: Cases, n: int) -> State:
     """n draws of the prior for each case."""
-    x = cases.target.problem.sample_prior(len(cases.y) * n, generator).to(cases.y)
+    x = cases.target.problem.sample_prior(len(cases.y) * n, cases.generator).to(cases.y)
     line = cases.target.to_support.inverse(x.reshape(len(cases.y), n, -1), None)[0]
     log_p, log_L = cases.densities(line)
     return State(line, log_p, log_L, torch.zeros_like(log_L[:, 0]))
 
 
-def step(
-    cases: Cases, state: State, prior: tuple[Tensor, Tensor], generator: torch.Generator
-) -> State:
+def step(cases: Cases, state: State) -> State:
     """One step of SMC: a larger exponent, particles resampled by their weights, and moves."""
-    return move(cases, temper(state, generator), prior, MOVES, generator)
+    return move(cases, temper(state, cases.generator), MOVES)
 
 
 def temper(state: State, generator: torch.Generator) -> State:
@@ -377,28 +386,14 @@ def temper(state: State, generator: torch.Generator) -> State:
     return raised.resampled(torch.softmax(log_weights(step), -1), generator)
 
 
-def move(
-    cases: Cases,
-    state: State,
-    prior: tuple[Tensor, Tensor],
-    times: int,
-    generator: torch.Generator,
-) -> State:
-    """Metropolis steps that leave L^b p as it is: of each half in turn, of two kinds in turn.
-
-    Arguments:
-        cases: The cases.
-        state: Their particles.
-        prior: Mean and standard deviation of the prior in the unconstrained space, (D,).
-        times: Number of steps.
-        generator: Source of all randomness.
-    """
-    b = state.exponent[:, None]
+def move(cases: Cases, state: State, times: int) -> State:
+    """Metropolis steps that leave L^b p as it is: of each half in turn, of two kinds in turn."""
+    b, generator = state.exponent[:, None], cases.generator
     for i in range(times):
         mine, theirs = torch.randperm(state.line.shape[1], generator=generator).tensor_split(2)
         now, others = state.line[:, mine], state.line[:, theirs]
         if i % 2:
-            proposed, log_ratio = _autoregression(now, prior, generator)
+            proposed, log_ratio = _autoregression(cases, now)
         else:
             # Now and then from one mode into another.
             length = None if i % 6 == 4 else 2.38 / math.sqrt(2 * now.shape[-1])
@@ -425,11 +420,10 @@ def _evolution(
     return proposed, now.new_zeros(())
 
 
-def _autoregression(
-    now: Tensor, prior: tuple[Tensor, Tensor], generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def _autoregression(cases: Cases, now: Tensor) -> tuple[Tensor, Tensor]:
     """A step that leaves the normal density of the prior's mean and deviation as it is."""
-    centre, scale = prior
+    assert cases.prior is not None
+    (centre, scale), generator = cases.prior, cases.generator
     length = min(1.0, 0.4 * _factor(generator))
     noise = torch.randn(now.shape, generator=generator).to(now)
     z = (now - centre) / scale
@@ -441,7 +435,7 @@ def _factor(generator: torch.Generator) -> float:
     return math.exp(0.7 * float(torch.randn((), generator=generator)) - 0.25)
 
 
-def _draw_again(cases: Cases, state: State, until: float, generator: torch.Generator) -> int:
+def _draw_again(cases: Cases, state: State, until: float) -> int:
     """Draws the prior again for cases whose L is zero nearly everywhere; returns how often."""
     n, times = state.line.shape[1], 1
     for tried in range(TRIES):
@@ -452,7 +446,7 @@ def _draw_again(cases: Cases, state: State, until: float, generator: torch.Gener
         if not len(rows):
             break
         times += 1
-        drawn = init(cases.take(rows), n, generator)
+        drawn = init(cases.take(rows), n)
         new = ~alive[rows] & (drawn.log_L > -math.inf)
         state.line[rows] = torch.where(new[..., None], drawn.line, state.line[rows])
         state.log_p[rows] = torch.where(new, drawn.log_p, state.log_p[rows])
@@ -461,12 +455,7 @@ def _draw_again(cases: Cases, state: State, until: float, generator: torch.Gener
 
 
 def _take_draws(
-    cases: Cases,
-    state: State,
-    density: Density,
-    reached: Tensor,
-    least: float,
-    generator: torch.Generator,
+    cases: Cases, state: State, density: Density, reached: Tensor, least: float
 ) -> Tensor:
     """Takes weighted draws of a density where their effective sample size is at least so large.
 
@@ -479,7 +468,7 @@ def _take_draws(
         log_w = target.log_density(x, cases.y, cases.theta) - log_h
         return log_w.nan_to_num(-math.inf, -math.inf, -math.inf)
 
-    x, log_h = density.draw(4 * n, generator)
+    x, log_h = density.draw(4 * n, cases.generator)
     log_w = log_weights(x, log_h)
     top = log_w.amax(-1, keepdim=True).clamp(min=-1e30)
     weights = (log_w - top).exp()
@@ -491,7 +480,7 @@ def _take_draws(
     rows = ((effective >= least) & whole).nonzero()[:, 0]
     if not len(rows):
         return reached
-    x = _gather(x[rows], _resample(weights[rows], n, generator))
+    x = _gather(x[rows], _resample(weights[rows], n, cases.generator))
     line = target.to_support.inverse(x, None)[0]
     densities = cases.take(rows).densities(line)
     state.put(rows, State(line, *densities, torch.ones_like(state.exponent[rows])))
@@ -499,19 +488,14 @@ def _take_draws(
 
 
 def _take_from_neighbours(
-    cases: Cases,
-    state: State,
-    rows: Tensor,
-    givers: Tensor,
-    least: int,
-    generator: torch.Generator,
+    cases: Cases, state: State, rows: Tensor, givers: Tensor, least: int
 ) -> Tensor:
     """Takes particles of the nearest givers, resampled by a case's own target over theirs.
 
     Returns the rows whose new particles have at least that effective sample size.
     """
     n, dim = state.line.shape[1:]
-    size = min(NEIGHBOURS, len(givers))
+    size, generator = min(NEIGHBOURS, len(givers)), cases.generator
     taken = []
     for part in rows.split(max(1, AT_ONCE // (size * n * dim))):
         nearest = cases.distances(part, givers).topk(size, largest=False).indices

@@ -1,42 +1,35 @@
-r"""The training run of one proposal: by its recipe, or automatic from particles to a mixture.
-
-Both give, at every report, the progress and the best proposal so far, and the state from which
-they go on.
-"""
+r"""The training run of one proposal: by its recipe, or automatic from particles to a mixture."""
 
 from __future__ import annotations
 
-__all__ = ["AutomaticRun", "Budget", "RecipeRun"]
+__all__ = ["AutomaticRun", "Budget", "News", "run_recipe"]
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from amci_core.flows import Trainable
-from amci_core.flows.mixture import Centres, Mixture
+from amci_core.flows.mixture import Mixture
 from amci_core.flows.supports import has_exact_support
 from amci_core.models import Problem
 from amci_core.training import clock
 from amci_core.training.choices import Choices
-from amci_core.training.initialization import WEIGHT, Start, defend, initialize, pretraining
+from amci_core.training.initialization import WEIGHT, initialize, pretraining
 from amci_core.training.particles import MANY, NotReached, bounded, draw_particles, joined
 from amci_core.training.quality import mixture_weight
-from amci_core.training.targets import TARGETS, Particles
+from amci_core.training.targets import TARGETS
 from amci_core.training.trainer import (
     REPORTS,
     Progress,
     TermRecipe,
     Trainer,
     stream_seeds,
-    usable,
 )
 
-Reports = Iterator[tuple[Progress, Trainable]]
 MAX_STEPS = 10**7
 # A report takes about as long as so many steps: with fewer between two of them a short training
 # would go into reports.
@@ -65,7 +58,34 @@ REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 100
 WEIGHING = 0.05
 
 
-class RecipeRun:
+class News(NamedTuple):
+    """A report of a run.
+
+    Arguments:
+        progress: Of its trainer.
+        flow: The best proposal so far, in float64.
+        steps: Steps of all stages so far.
+        recipe: How it is trained, for the card.
+        built: Its family and arguments, for the card.
+    """
+
+    progress: Progress
+    flow: Trainable
+    steps: int
+    recipe: dict[str, Any]
+    built: dict[str, Any]
+
+
+def run_recipe(
+    problem: Problem,
+    name: str,
+    recipe: TermRecipe,
+    *,
+    steps: int,
+    seed: int,
+    stops: Collection[int],
+    q2: Trainable | None,
+) -> Iterator[News]:
     """A training run by a recipe, whose number of steps is known.
 
     Arguments:
@@ -74,61 +94,16 @@ class RecipeRun:
         recipe: How it is built and trained.
         steps: Number of steps.
         seed: Whole number; the same seed gives the same weights on the same machine.
-        moments: Number of reports for a history, evenly on a log scale.
+        stops: Steps with a report.
         q2: The trained q2, for a mixture with it.
-        state: The result of `state` for a run that goes on.
-
-    Attributes:
-        moments: The steps of the reports for a history, from 0 to the last.
     """
-
-    def __init__(
-        self,
-        problem: Problem,
-        name: str,
-        recipe: TermRecipe,
-        steps: int,
-        seed: int,
-        moments: int,
-        q2: Trainable | None,
-        state: dict[str, Any] | None,
-    ) -> None:
-        self.name, self._recipe = name, recipe
-        reports = min(REPORTS, max(steps // STEPS_OF_REPORT, 2))
-        self.trainer = Trainer(problem, name, recipe, steps=steps, seed=seed, reports=reports)
-        if state is None:
-            self.trainer.defend(q2)
-        else:
-            self.trainer.load_state(state["trainer"])
-        self.moments = set[int]()
-        if moments:
-            even = np.geomspace(1, steps, moments - 1)
-            self.moments = {0, *np.rint(even).astype(int).tolist()}
-
-    def run(self, before_step: Callable[[], None]) -> Reports:
-        """At every report: the progress, and the best proposal so far."""
-        for progress in self.trainer.run(stops=self.moments, before_step=before_step):
-            yield progress, self.trainer.best_proposal()
-
-    @property
-    def steps_done(self) -> int:
-        """Steps so far."""
-        return self.trainer.step
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        """The recipe, for the card."""
-        return self._recipe.record()
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The trained proposal's family and arguments, for the card."""
-        return {"family": self._recipe.family, "arguments": dict(self._recipe.arguments)}
-
-    def state(self) -> dict[str, Any] | None:
-        """What the rest of the run depends on; None if there is nothing to resume from."""
-        trainer = self.trainer.state()
-        return None if trainer is None else {"trainer": trainer}
+    reports = min(REPORTS, max(steps // STEPS_OF_REPORT, 2))
+    trainer = Trainer(problem, name, recipe, steps=steps, seed=seed, reports=reports)
+    trainer.defend(q2)
+    built = {"family": recipe.family, "arguments": dict(recipe.arguments)}
+    for progress in trainer.run(stops):
+        flow = trainer.best_proposal()
+        yield News(progress, flow, progress.step, recipe.record(), built)
 
 
 class Budget:
@@ -189,12 +164,7 @@ class AutomaticRun:
         seed: Whole number; the same seed and steps give the same weights on the same machine.
         choices: The form and the objective.
         say: Called with messages.
-        state: The result of `state` for a run that goes on.
     """
-
-    moments = frozenset[int]()
-    # Attributes that a checkpoint holds.
-    PLAIN = ("stage", "_bests", "_renewed", "_done", "recipe")
 
     def __init__(
         self,
@@ -206,7 +176,6 @@ class AutomaticRun:
         seed: int,
         choices: Choices,
         say: Callable[[str], None],
-        state: dict[str, Any] | None,
     ) -> None:
         self.problem, self.name, self.seed = problem, name, seed
         self._budget, self._choices = budget, choices
@@ -217,17 +186,21 @@ class AutomaticRun:
         self._target = TARGETS[name](problem)
         self._generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
         self._weight = WEIGHT
-        self.trainer: Trainer | None = None
         self._bests, self._renewed = list[float](), 0
-        self._done, self.recipe = dict[str, int](), dict[str, Any]()
-        self._resumed: dict[str, Any] | None = None
+        self._recipes = dict[str, Any]()
         with budget.initializing():
-            self._start = self._initialized() if state is None else self._loaded(state)
-            self._prior, defence = defend(self._target, self._start.centres)
-            self._defence = usable(defence)
+            most = INITIALIZING_MANY if self._many else math.inf
+            self._start = initialize(
+                problem,
+                name,
+                self._target,
+                self._generator,
+                choices=choices,
+                steps=self._planned,
+                seconds=min(INITIALIZING * self._to_initialize, most),
+                say=self._say,
+            )
             self._steps = self._stages()
-            if state is None:
-                self.stage = next(iter(self._steps))
             # Evaluations of the density a second.
             per_point = self._target.seconds_per_point if self._timed else 0.0
             self._pace = 1 / max(per_point, 1e-12) if self._timed else math.inf
@@ -240,30 +213,6 @@ class AutomaticRun:
 
     def _left(self) -> float:
         return max(self._until - clock.now(), 0.0)
-
-    def _initialized(self) -> Start:
-        most = INITIALIZING_MANY if self._many else math.inf
-        return initialize(
-            self.problem,
-            self.name,
-            self._target,
-            self._generator,
-            choices=self._choices,
-            steps=self._planned,
-            seconds=min(INITIALIZING * self._to_initialize, most),
-            say=self._say,
-        )
-
-    def _loaded(self, state: dict[str, Any]) -> Start:
-        vars(self).update(state["plain"])
-        self._resumed = state["trainer"]
-        centres = Centres(self._target.problem, **state["start"]["components"])
-        centres.load_state_dict(state["centres"])
-        self._target.particles = Particles(*state["particles"])
-        if state["posterior"] is not None:
-            self._target.posterior = Particles(*state["posterior"])
-        self._generator.set_state(state["generator"])
-        return Start(**state["start"], centres=centres)
 
     def _stages(self) -> dict[str, int]:
         """Steps of each stage, by the name of its objective."""
@@ -283,9 +232,9 @@ class AutomaticRun:
 
     def _settings(self, left: float) -> dict[str, Any]:
         """Arguments of the stage's objective; where the density is costly it has few points."""
-        if self.stage == "pretrain":
+        if self._stage == "pretrain":
             return {**pretraining(self.problem), **self._choices.settings}
-        if self.stage != "refine":
+        if self._stage != "refine":
             return dict(self._choices.settings)
         points = self._pace * left / LEAST_STEPS
         cases = REFINED // 2 if self._many else REFINED
@@ -309,20 +258,20 @@ class AutomaticRun:
     ) -> Trainer:
         """The trainer of the stage, which has a share of the time that is left."""
         left = self._left()
-        after = self.stage == "refine" and "pretrain" in self._steps
+        after = self._stage == "refine" and "pretrain" in self._steps
         recipe = TermRecipe(
             **self._start.family,
-            objective=self._choices.objective or self.stage,
+            objective=self._choices.objective or self._stage,
             settings=self._settings(left),
             learning_rate=RATE_AFTER if after else RATE,
         )
-        self.recipe[self.stage] = recipe.record()
+        self._recipes = {**self._recipes, self._stage: recipe.record()}
         reports = REPORTS if self._timed else max(2, min(REPORTS, self._planned // 5))
-        trainer = Trainer(
+        return Trainer(
             self.problem,
             self.name,
             recipe,
-            steps=self._steps[self.stage],
+            steps=self._steps[self._stage],
             seed=self.seed,
             reports=reports // 2,
             target=self._target,
@@ -330,42 +279,35 @@ class AutomaticRun:
             held_out=self._held_out(left),
             until=clock.now() + share * (left - weighing) if self._timed else math.inf,
         )
-        if self._resumed is not None:
-            trainer.load_state(self._resumed)
-            self._resumed = None
-        return trainer
 
-    def run(self, before_step: Callable[[], None]) -> Reports:
-        """At every report: the progress, and the best proposal so far, mixed."""
+    def run(self) -> Iterator[News]:
+        """Trains; the best so far at every report is a mixture with the defensive density."""
         weighing = WEIGHING * self._left() if self._timed else math.inf
-        stages = list(self._steps)
-        for stage in stages[stages.index(self.stage) :]:
-            last, weights = stage == stages[-1], self._start.weights
-            if self.trainer is not None:
-                weights, self._bests = self.trainer.best, []
-            # Between two stages there is no state to resume from.
-            self.trainer, self.stage = None, stage
+        weights, before = self._start.weights, 0
+        for stage in self._steps:
+            self._stage, self._bests, last = stage, [], stage == [*self._steps][-1]
             share = 1.0 if last else self._pretraining
-            self.trainer = trainer = self._stage_trainer(weights, share, weighing)
+            trainer = self._stage_trainer(weights, share, weighing)
             quarters = set[int]()
             if stage == "pretrain" and not self._timed:
                 quarters = {trainer.steps * i // 4 for i in (1, 2, 3)}
-            for progress in trainer.run(stops=quarters, before_step=before_step):
+            for progress in trainer.run(quarters):
+                ended = progress.ended
+                self._bests.append(progress.best)
                 if stage == "pretrain":
                     self._renew(trainer)
-                elif stage == "refine" and not (
-                    progress.quality.relative_variance < BACK * progress.best
-                ):
-                    trainer.go_back()
-                self._bests.append(progress.best)
-                self._done[stage] = progress.step
-                ended = progress.ended or (stage == "refine" and self._stale(trainer))
+                elif stage == "refine":
+                    if not progress.quality.relative_variance < BACK * progress.best:
+                        trainer.go_back()
+                    ended = ended or self._stale(trainer)
                 flow = trainer.best_proposal()
                 if ended and last:
                     self._choose(flow, weighing)
-                yield progress, self._mixed(flow)
+                steps = before + progress.step
+                yield News(progress, self._mixed(flow), steps, self._recipes, self._built())
                 if ended:
                     break
+            weights, before = trainer.best, before + trainer.step
 
     def _renew(self, trainer: Trainer) -> None:
         """Draws other cases after each quarter: the network must not learn these by heart."""
@@ -390,7 +332,7 @@ class AutomaticRun:
     def _choose(self, flow: Trainable, seconds: float) -> None:
         """Takes the mixture, its defensive density or the prior: the best on held-out cases."""
         points = self._pace * seconds
-        self._weight = mixture_weight(flow, self._defence, self._target, points=points)
+        self._weight = mixture_weight(flow, self._start.defensive, self._target, points=points)
         if 0 < self._weight < 1:
             return
         self._say(
@@ -400,17 +342,10 @@ class AutomaticRun:
 
     def _mixed(self, flow: Trainable) -> Trainable:
         if 0 < self._weight < 1:
-            return Mixture(flow, self._defence, self._weight).eval()
-        return self._defence if self._weight else usable(self._prior)
+            return Mixture(flow, self._start.defensive, self._weight).eval()
+        return self._start.defensive if self._weight else self._start.prior
 
-    @property
-    def steps_done(self) -> int:
-        """Steps of all stages so far."""
-        return sum(self._done.values())
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The trained proposal's family and arguments, for the card."""
+    def _built(self) -> dict[str, Any]:
         start = self._start
         arguments: dict[str, Any] = {"term": self._target.term}
         if self._weight:
@@ -418,20 +353,3 @@ class AutomaticRun:
         if 0 < self._weight < 1:
             arguments |= {"flow": start.family, "weight": self._weight, "form": start.form}
         return {"family": "defensive", "arguments": arguments}
-
-    def state(self) -> dict[str, Any] | None:
-        """What the rest of the run depends on; None if there is nothing to resume from."""
-        trainer = None if self.trainer is None else self.trainer.state()
-        if trainer is None:
-            return None
-        posterior, start = self._target.posterior, self._start
-        fields = ("form", "family", "weights", "components")
-        return {
-            "plain": {name: getattr(self, name) for name in self.PLAIN},
-            "start": {name: getattr(start, name) for name in fields},
-            "centres": start.centres.state_dict(),
-            "particles": tuple(self._target.particles),
-            "posterior": None if posterior is None else tuple(posterior),
-            "generator": self._generator.get_state(),
-            "trainer": trainer,
-        }

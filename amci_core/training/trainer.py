@@ -224,8 +224,6 @@ class Trainer:
         self._held_out = HeldOut(target, **(held_out or {}))
         self.step, self.seconds = 0, 0.0
         self._loss_sum, self._loss_steps, self._usual_norm, self._rate = 0.0, 0, 0.0, 1.0
-        # Within a step, generator and optimizer are ahead of `step`: no state to resume from.
-        self._between_steps = True
         began = clock.now()
         self._keep(self._held_out.quality(self.proposal))
         self._began, self._until = clock.now(), until
@@ -263,21 +261,16 @@ class Trainer:
             gone = (clock.now() - self._began) / max(self._until - self._began, 1e-9)
         return min(max(self.step / self.steps, gone), 1.0)
 
-    def run(
-        self, *, stops: Collection[int] = (), before_step: Callable[[], None] = lambda: None
-    ) -> Iterator[Progress]:
+    def run(self, stops: Collection[int] = ()) -> Iterator[Progress]:
         """Trains on, yielding at every report and at the steps in `stops`.
 
         Raises:
             TrainingDiverged: the loss, a gradient or, at a report, a parameter was not finite. The
                 best so far is kept.
         """
-        before_step()
-        if self.step == 0:
-            yield self._report()
+        yield self._report()
         reported = clock.now()
         while self.step < self.steps:
-            before_step()
             started = clock.now()
             self.advance()
             now = clock.now()
@@ -293,7 +286,6 @@ class Trainer:
 
     def advance(self) -> None:
         """One step; raises as `run`."""
-        self._between_steps = False
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         try:
@@ -318,7 +310,6 @@ class Trainer:
         self.step += 1
         self._loss_sum += value
         self._loss_steps += 1
-        self._between_steps = True
 
     def _cause(self) -> str:
         """Which method of the problem gave no number at the points of the last step, and where."""
@@ -340,11 +331,8 @@ class Trainer:
         cosine = 1 + math.cos(math.pi * done)
         return self.recipe.learning_rate * self._rate * min(1.0, warm_up) * cosine / 2
 
-    def _finite(self) -> bool:
-        return all(bool(parameter.isfinite().all()) for parameter in self.proposal.parameters())
-
     def _report(self) -> Progress:
-        if not self._finite():
+        if not all(bool(weight.isfinite().all()) for weight in self.proposal.parameters()):
             raise self._diverged("a parameter was not finite", 0)
         quality = self._held_out.quality(self.proposal) if self.step else self.best_quality
         field = self.objective.selects_by
@@ -364,29 +352,6 @@ class Trainer:
         best = usable(self.proposal)
         best.load_state_dict(self.best)
         return best
-
-    def state(self) -> dict[str, Any] | None:
-        """Everything that the remaining steps depend on; None if there is none to resume from."""
-        if not (self._between_steps and self._finite()):
-            return None
-        plain = ("step", "seconds", "best", "_loss_sum", "_loss_steps", "_usual_norm", "_rate")
-        return {
-            "plain": {name: getattr(self, name) for name in plain},
-            "best_quality": dict(vars(self.best_quality)),
-            "proposal": self.proposal.state_dict(),
-            "objective": self.objective.state(),
-            "optimizer": self.optimizer.state_dict(),
-            "generator": self.generator.get_state(),
-        }
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken."""
-        vars(self).update(state["plain"])
-        self.best_quality = Quality(**state["best_quality"])
-        self.proposal.load_state_dict(state["proposal"])
-        self.objective.load_state(state["objective"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.generator.set_state(state["generator"].cpu())
 
 
 def usable(proposal: Trainable) -> Trainable:

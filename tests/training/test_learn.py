@@ -180,13 +180,13 @@ def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, s
     kept = amci.load_proposals(problem, folder=folder)
     for at in (first, kept):
         assert amci.estimate(problem, at, 1.0, 2.0, seed=3).value > 0
-    with pytest.raises(ValueError, match="already holds a training"):
+    with pytest.raises(ValueError, match=r"holds files, such as config\.json"):
         learn(problem, steps=20, folder=folder)
     with pytest.raises(ValueError, match=r"^resume: .* with another steps\. Repeat"):
         learn(problem, steps=30, folder=folder, resume=True)
     law = {"prior": Normal(0.0, 1.0), "theta": Uniform(0.0, 4.0), "name": "tail-1d"}
     other = amci.model(**law, likelihood=lambda x: Normal(x, 2.0), f="x > theta")
-    with pytest.raises(ValueError, match=r"^resume: .* with another .*log_likelihood.*\. Repeat"):
+    with pytest.raises(ValueError, match=r"made for tail-1d with another .*log_likelihood"):
         learn(other, steps=20, folder=folder, resume=True)
     resumed = learn(problem, steps=20, folder=folder, resume=True)
     whole = learn(problem, steps=20)
@@ -194,7 +194,7 @@ def test_a_training_in_a_folder_goes_on_to_the_same_weights(tmp_path, stopped, s
         pair = (getattr(each, name).state_dict().values() for each in (resumed, whole))
         assert all(torch.equal(one, other) for one, other in zip(*pair, strict=True))
     assert resumed.card["configuration"]["steps"] == whole.card["configuration"]["steps"]
-    with pytest.raises(ValueError, match="no checkpoint"):
+    with pytest.raises(ValueError, match="no training that was broken off"):
         learn(problem, steps=20, folder=folder, resume=True)
 
 

@@ -3,9 +3,7 @@
 import copy
 import functools
 import json
-import pickle
 import shutil
-import sys
 
 import pytest
 import torch
@@ -89,7 +87,6 @@ def test_proposals_are_written_with_history_and_verdict(whole, variant):
     files = {f"snapshots/{path.name}" for path in (folder / "snapshots").iterdir()}
     assert files == {entry["file"] for entry in config["snapshots"]}
     assert config["verdict"]["text"]
-    assert not (folder / "checkpoint.pt").exists()
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(whole, tmp_path):
@@ -148,41 +145,12 @@ def test_an_interrupted_training_keeps_the_best_and_resumes_to_the_same_weights(
     assert histories[0] == histories[1]
 
 
-def test_an_error_within_a_step_leaves_the_last_checkpoint_to_resume_from(
-    whole, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(sys.modules["amci_core.training.learn"], "SECONDS_BETWEEN_SAVES", 0.0)
-    healthy, calls = SOAP.step, []
-
-    def failing(*arguments, **options):
-        result = healthy(*arguments, **options)  # weights have moved on
-        calls.append(1)
-        if len(calls) == 9:
-            raise OSError("the power is gone")
-        return result
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SOAP, "step", failing)
-        with pytest.raises(OSError, match="power"):
-            train(tmp_path / "broken")
-    train(tmp_path / "broken", resume=True)
-    assert same(weights(whole()[0]), weights(tmp_path / "broken"))
-
-
-@pytest.mark.parametrize("content", [b"junk", pickle.dumps(print), {"log": []}, [1]])
-def test_a_file_that_is_no_checkpoint_is_named(tmp_path, content):
-    file = tmp_path / "checkpoint.pt"
-    file.write_bytes(content) if isinstance(content, bytes) else torch.save(content, file)
-    with pytest.raises(StoredFileError, match=r"checkpoint\.pt: not a checkpoint of a training"):
-        train(tmp_path, resume=True)
-
-
 def test_a_folder_with_a_training_is_not_written_over(whole):
     folder, _ = whole()
     before = weights(folder)
     with pytest.raises(ValueError, match=r"holds files, such as config\.json\. Choose a new"):
         train(folder, seed=1)
-    with pytest.raises(ValueError, match="no checkpoint"):
+    with pytest.raises(ValueError, match="no training that was broken off"):
         train(folder, resume=True)
     assert same(before, weights(folder))
 
