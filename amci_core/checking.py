@@ -8,7 +8,8 @@ fitted to other draws of the sampler. For every function h of a point,
 since both sides are the integral of h p g / (p + g). With h = 1 the quotient of the two sides is
 the mean importance weight, the bridge estimate of p's integral, which is one within its error.
 With h the share of one component in g it is the same for a part of the space. All terms are
-bounded by h, so that a z test of the difference holds for any g.
+bounded by h, so that a z test of the difference holds for any g. A likelihood is compared by pairs
+(x, y) and the joint density.
 
 References:
     Bennett, Efficient estimation of free energy differences from Monte Carlo data, 1976.
@@ -221,13 +222,13 @@ def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
     ]
     drawn: list[Any] = []
     wrong: list[Finding] = []
-    for variable, method, argument in samplers:
+    for seed, (variable, method, argument) in enumerate(samplers):
         if variable is None:
             drawn.append(None)
             continue
         argument = drawn[0].float() if argument is None else argument
         sampler = getattr(problem, method)
-        draws, again = (sampler(argument, torch.Generator().manual_seed(1)) for _ in range(2))
+        draws, again = (sampler(argument, torch.Generator().manual_seed(seed)) for _ in range(2))
         wrong += _mistakes(problem, variable, method, draws.double())
         if not torch.allclose(draws, again, 0.0, 0.0, equal_nan=True):
             text = "draws differ for the same seed. Pass generator to the samplers of torch"
@@ -461,8 +462,8 @@ def contradiction(
     """
     x = x.double()
     fitted = max(len(x) // 8, min(50 * x.shape[1], len(x) // 2))
-    first, own = x[:fitted], x[fitted:]
-    n = len(own)
+    first, others = x[:fitted], x[fitted:]
+    n = len(others)
     # Each component needs ten draws a coordinate.
     components = max(1, min(MOST_COMPONENTS, fitted // (10 * x.shape[1])))
     ends = torch.quantile(first[:4096], first.new_tensor([0.25, 0.75]), dim=0)
@@ -470,9 +471,9 @@ def contradiction(
     generator = torch.Generator().manual_seed(4)
     equal = torch.full_like(first[:, 0], 1 / fitted)
     g = StudentMixture.fit(first / scale, equal, components, generator)
-    each = -(-n // len(g.centres))
-    u = torch.rand(*g.centres.shape, each, dtype=x.dtype, generator=generator).mT
-    points = torch.cat([own, g.points(u).flatten(0, 1)[:n] * scale])
+    of_one = -(-n // len(g.centres))
+    u = torch.rand(*g.centres.shape, of_one, dtype=x.dtype, generator=generator).mT
+    points = torch.cat([others, g.points(u).flatten(0, 1)[:n] * scale])
     log_each = (g.log_each(points / scale) - scale.log().sum()).T
     log_g = log_each.logsumexp(-1) - math.log(len(g.centres))
     # Beyond all draws a density need not have a value, and where draws were moved to the ends of a
@@ -496,10 +497,10 @@ def contradiction(
     if (apart <= APART).all():
         return None
     sampler, density = names
-    of_own, of_g = float(left[:, 0].mean()), float(right[:, 0].mean())
-    integral = of_g / max(of_own, 1e-300)
+    of_draws, of_g = float(left[:, 0].mean()), float(right[:, 0].mean())
+    integral = of_g / max(of_draws, 1e-300)
     constant = (_z(integral * left - right).abs() <= APART).all() and apart.argmax() == 0
-    if min(of_own, of_g) > 1e-3 and constant:
+    if min(of_draws, of_g) > 1e-3 and constant:
         if abs(math.log(integral)) < LEAST_CONSTANT:
             return None
         return density, (

@@ -98,8 +98,8 @@ def with_target(
     original = problem.original if isinstance(problem, OwnTarget) else problem
     size = 0 if original.theta is None else original.theta.dim
     read = Expression(expression, dim=original.x.dim, theta_dim=size)
-    found = nonnegative_at_draws(original, read)
-    nonnegative = found if nonnegative is None else nonnegative
+    seems_nonnegative = nonnegative_at_draws(original, read)
+    nonnegative = seems_nonnegative if nonnegative is None else nonnegative
     made = OwnTarget(original, read, nonnegative=nonnegative)
     made.check(*made.typical_case())
     return made

@@ -158,7 +158,7 @@ MISTAKES = {
         changed(Tail, f=lambda s, x, t: (x > t).to(x.dtype).squeeze()),
         ("error", "f", r"of shape \(1,\), got float64 of shape \(\)"),
     ),
-    "the reference is float32": (
+    "the defensive density is float32": (
         changed(
             sample_defensive=lambda s, y, t, n, g: (
                 torch.randn((*y.shape[:-1], n, 2), generator=g),
@@ -212,11 +212,11 @@ MISTAKES = {
         ),
         ("warning", "log_likelihood", r"importance weight is 1\.5\d.* E2 is not"),
     ),
-    "a reference whose density is another": (
+    "a defensive density whose density is another": (
         changed(sample_defensive=off),
         ("error", "sample_defensive", "its log densities differ from log_defensive"),
     ),
-    "a reference that is not normalized": (
+    "a defensive density that is not normalized": (
         changed(log_defensive=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
         (
             "error",
@@ -224,7 +224,7 @@ MISTAKES = {
             r"importance weight is 1[34]\.\d, .* about -2\.6",
         ),
     ),
-    "a reference that leaves f out": (
+    "a defensive density that leaves f out": (
         changed(sample_defensive=half, log_defensive=log_half),
         ("error", "log_defensive", r"is zero where [\d.]+% of f p\(x, y\) lies"),
     ),
@@ -323,8 +323,8 @@ class SlightlyLikelihood(Right):
         return x + self.scale * (super().sample_likelihood(x, generator) - x) + self.shift / 2
 
 
-class SlightlyReference(Right):
-    """The same of the reference."""
+class SlightlyDefensive(Right):
+    """The same of the defensive density."""
 
     constant, scale = 0.0, 1.0
 
@@ -345,8 +345,8 @@ class SlightlyReference(Right):
         (SlightlyLikelihood, "constant", 0.05, "log_likelihood"),
         (SlightlyLikelihood, "scale", 1.04, "sample_likelihood"),
         (SlightlyLikelihood, "shift", 0.06, "sample_likelihood"),
-        (SlightlyReference, "constant", 0.05, "log_defensive"),
-        (SlightlyReference, "scale", 1.04, "sample_defensive"),
+        (SlightlyDefensive, "constant", 0.05, "log_defensive"),
+        (SlightlyDefensive, "scale", 1.04, "sample_defensive"),
     ],
 )
 def test_many_draws_show_small_mistakes(base, member, value, method):
@@ -444,12 +444,12 @@ def cauchy(self, n, generator):
 
 def of_prior(**members):
     """Without y, with a prior of another shape."""
-    reference = {
+    defensive = {
         "sample_defensive": Problem.sample_defensive,
         "log_defensive": Problem.log_defensive,
     }
     return changed(
-        Unseen, f=lambda s, x, t: (x[..., 0] > t[..., 0]).to(x.dtype), **reference, **members
+        Unseen, f=lambda s, x, t: (x[..., 0] > t[..., 0]).to(x.dtype), **defensive, **members
     )
 
 

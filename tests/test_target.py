@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import norm
 
 import amci_core as amci
-from amci_core.flows import Proposals
 from amci_core.models.expression import ExpressionError
 from amci_core.target import fallback_proposals
 
@@ -131,18 +130,3 @@ def test_another_f_replaces_the_one_before_and_goes_to_processes():
     sent, with_it = pickle.loads(pickle.dumps((first, proposals)))
     expected = amci.estimate(first, proposals, 1.0, 1.2).value
     assert amci.estimate(sent, with_it, 1.0, 1.2).value == expected
-
-
-def test_a_learnt_q1_is_worth_its_training():
-    problem, alone = of_tail("exp(-4 * (x1 - theta)**2)")
-    # The posterior N(y / 2, 1 / 2) times f is a normal of precision 2 + 8.
-    from torch.distributions import Normal
-
-    exact = Proposals.from_distributions(
-        problem,
-        q1_plus=lambda y, theta: Normal((y + 8 * theta) / 10, 10**-0.5),
-        q2=lambda y, theta: Normal(y / 2, ROOT_HALF),
-    )
-    a, b = (amci.estimate(problem, made, 1.0, 2.0, draws=500) for made in (alone, exact))
-    assert b.standard_error < 1e-9 * a.standard_error
-    assert abs(a.value - b.value) < 5 * a.standard_error
