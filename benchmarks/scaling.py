@@ -131,9 +131,8 @@ def main() -> None:
             )
             seconds = time.perf_counter() - began
             if workers is None:
-                table = read_sweep(out)[1]
-                first = np.unique(table.column("case").to_numpy(), return_index=True)[1]
-                tasks, alone = table.column("seconds").to_numpy()[first], seconds
+                rows = read_sweep(out)[1].drop_duplicates("case")
+                tasks, alone = rows["seconds"].to_numpy(), seconds
                 print(f"| in this process | {seconds:.3g} | 1 | {tasks.sum():.3g} |", flush=True)
             else:
                 start, cost = costs[f"{workers} process{'es' if workers > 1 else ''}", 1_000_000]

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import numpy as np
+import torch
+from torch import Tensor
 
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.devices import AUTO, CPU, device_named, one_thread
@@ -33,14 +34,14 @@ from amci_core.evaluation.runs import (
     in_turns,
     quantiles,
 )
-from amci_core.evaluation.sweep import FIGURES, digest, origin, schema, signatures, sweep_file
+from amci_core.evaluation.sweep import COLUMNS, FIGURES, origin, signatures, sweep_file
 from amci_core.flows import Proposals
 from amci_core.io import check_path
 from amci_core.models import Problem
 from amci_core.parallel import run_tasks
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
 LEVELS = {"median": 0.5, "q25": 0.25, "q75": 0.75, "q95": 0.95, "max": 1.0}
 # An error is on neither side of the bound within so many standard errors; and, if runs do not
@@ -59,8 +60,8 @@ class Cases:
     """The errors of every estimator in n cases, in the order of their numbers.
 
     Arguments:
-        table: Rows for each case, estimator and number of draws, as `Sweep.errors` makes them and
-            `read_sweep` reads them; of one or more cases, one case after another.
+        rows: A row for each case, estimator and number of draws, as `Sweep.errors` makes them and
+            `read_sweep` reads them, one case after another.
 
     Attributes:
         number: Numbers of the cases in the sweep, (n,).
@@ -76,23 +77,18 @@ class Cases:
             determine the mean; whether the truth's own error matters.
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-        n = len(table["case"].unique())
-        self._rows = len(table) // n
-        first = table.take(list(range(0, len(table), self._rows)))
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self._rows = rows
+        first = rows.drop_duplicates("case")
         self.number: Array = first["case"].to_numpy()
-        self.y: Array = np.array(first["y"].to_pylist(), dtype=np.float64).reshape(n, -1)
-        self.theta: Array = np.array(first["theta"].to_pylist(), dtype=np.float64).reshape(n, -1)
+        self.y, self.theta = (np.stack(first[name].to_list()) for name in ("y", "theta"))
         self.truth: Array = first["truth"].to_numpy()
         self.truth_error: Array = first["truth_error"].to_numpy()
         self.points: Array = first["points"].to_numpy()
         self.seconds: Array = first["seconds"].to_numpy()
-        names = table["estimator"].slice(0, self._rows).unique().to_pylist()
-        figures = {name: table[name].to_numpy().reshape(n, len(names), -1) for name in FIGURES}
         self.by_name: dict[str, dict[str, Any]] = {
-            name: {figure: values[:, rank] for figure, values in figures.items()}
-            for rank, name in enumerate(names)
+            name: {figure: of[figure].to_numpy().reshape(len(first), -1) for figure in FIGURES}
+            for name, of in rows.groupby("estimator", sort=False)
         }
 
     def __len__(self) -> int:
@@ -100,7 +96,7 @@ class Cases:
 
     def only(self, rank: int) -> Cases:
         """The case of that rank, alone."""
-        return Cases(self._table.slice(rank * self._rows, self._rows))
+        return Cases(self._rows[self._rows["case"] == self.number[rank]])
 
     def __repr__(self) -> str:
         return f"Cases: {len(self.number):,} cases with errors of {', '.join(self.by_name)}"
@@ -111,32 +107,35 @@ class Cases:
         Undecided is a case whose error lies within two standard errors of the bound, or whose runs
         do not determine it unless it is 100 times below the bound.
         """
-        own, bounds = self.by_name[name], self.by_name[BOUND]
+        figures, bounds = self.by_name[name], self.by_name[BOUND]
         # Relative errors do not underflow; if mu is zero there are none.
         zero = np.isnan(bounds["remse"])
-        mean, error, bound = (
-            np.where(zero, of["mse" + part], of["remse" + part])
-            for of, part in ((own, ""), (own, "_error"), (bounds, ""))
-        )
+        mean = np.where(zero, figures["mse"], figures["remse"])
+        error = np.where(zero, figures["mse_error"], figures["remse_error"])
+        bound = np.where(zero, bounds["mse"], bounds["remse"])
         below = mean < bound
         near = np.abs(mean - bound) <= OPEN * np.nan_to_num(error)
-        undecided = near | (~own["determined"] & (bound / MARGIN < mean))
-        shares = (below, below & ~undecided, undecided)
-        return tuple(share.mean(axis=0).tolist() for share in shares)
+        undecided = near | (~figures["determined"] & (bound / MARGIN < mean))
+        cases = (below, below & ~undecided, undecided)
+        return tuple(of.mean(axis=0).tolist() for of in cases)
 
     def summary(self, name: str) -> dict[str, list[float]]:
         """Quantiles over the cases, and shares of cases, for B totals."""
-        of_cases = self.by_name[name]
-        at_levels, _ = quantiles(of_cases["remse"], list(LEVELS.values()))
-        summary = {f"remse_{level}": v for level, v in zip(LEVELS, at_levels, strict=True)}
-        summary["mse_median"] = quantiles(of_cases["mse"], [0.5])[0][0]
+        figures = self.by_name[name]
+
+        def over_cases(figure: str, level: float) -> Array:
+            (values,), _ = quantiles(figures[figure], [level])
+            return np.asarray(values)
+
+        summary = {f"remse_{name}": over_cases("remse", level) for name, level in LEVELS.items()}
+        summary["mse_median"] = over_cases("mse", 0.5)
         for level in ("q25", "median", "q75"):
-            summary[f"runs_{level}"] = quantiles(of_cases[f"remse_{level}"], [0.5])[0][0]
-        summary["cases"] = (~np.isnan(of_cases["remse"])).sum(axis=0)
-        summary["failed"] = of_cases["failed"].sum(axis=0)
-        summary["undetermined"] = (~of_cases["determined"]).mean(axis=0)
-        summary["reference_limited"] = of_cases["reference_limited"].mean(axis=0)
-        return {key: values.tolist() for key, values in summary.items()}
+            summary[f"runs_{level}"] = over_cases(f"remse_{level}", 0.5)
+        summary["cases"] = (~np.isnan(figures["remse"])).sum(axis=0)
+        summary["failed"] = figures["failed"].sum(axis=0)
+        summary["undetermined"] = (~figures["determined"]).mean(axis=0)
+        summary["reference_limited"] = figures["reference_limited"].mean(axis=0)
+        return {name: values.tolist() for name, values in summary.items()}
 
 
 class Sweep:
@@ -178,9 +177,8 @@ class Sweep:
         self.drawn = {name: each for name, each in self.estimators.items() if each is not None}
         if isinstance(cases, tuple) and len(cases) == 2:
             y, theta = problem.check(*cases)
-            if y.ndim == 1:
-                y, theta = y[None], None if theta is None else theta[None]
-            if y.ndim != 2:
+            y, theta = torch.atleast_2d(y), None if theta is None else torch.atleast_2d(theta)
+            if y.ndim > 2:
                 raise ValueError(
                     f"cases: expected y and theta of shape (cases, D), got batch shape "
                     f"{tuple(y.shape[:-1])}"
@@ -201,14 +199,15 @@ class Sweep:
 
     def of_case(self, number: int) -> Runs:
         """The runs of a case."""
-        y = self.y[number].to(self.device)
-        theta = None if self.theta is None else self.theta[number].to(self.device)
-        sampler = Sampler(self.problem, self._on_device, y, theta)
+        proposals: Any = self.proposals if self.device == CPU else self.proposals.to(self.device)
+        y, theta = self._case(number)
+        theta = None if theta is None else theta.to(self.device)
+        sampler = Sampler(self.problem, proposals, y.to(self.device), theta)
         return Runs(sampler, self.drawn, self.truth[number], draws=self.draws)
 
-    def errors(self, number: int) -> pa.Table:
+    def errors(self, number: int) -> pd.DataFrame:
         """The errors in a case, seeded by its number: a row for each estimator and total."""
-        import pyarrow as pa
+        import pandas as pd
 
         began = time.perf_counter()
         truth = self.truth[number]
@@ -222,10 +221,11 @@ class Sweep:
             curves = curves_of(chunks, [made.errors(n, *rngs) for _, n in chunks], truth)
         if BOUND in self.estimators:
             curves[BOUND] = bound_curve(self._log_deviation[number], self.draws, truth)
-        common = {
+        y, theta = self._case(number)
+        case = {
             "case": number,
-            "y": self.y[number].tolist(),
-            "theta": [] if self.theta is None else self.theta[number].tolist(),
+            "y": y.tolist(),
+            "theta": [] if theta is None else theta.tolist(),
             "truth": float(truth.value),
             "truth_error": float(truth.standard_error),
             "points": points,
@@ -234,49 +234,41 @@ class Sweep:
         rows = []
         for name in self.estimators:
             curve = curves[name]
-            low, median, high = curve.remse_quartiles
-            figures = {"remse_q25": low, "remse_median": median, "remse_q75": high}
+            low, _, high = curve.remse_quartiles
+            figures = {"remse_q25": low, "remse_q75": high}
             figures |= {each: getattr(curve, each) for each in FIGURES if each not in figures}
-            for i, total in enumerate(self.draws.tolist()):
-                own = {figure: values[i].item() for figure, values in figures.items()}
-                rows.append(common | {"estimator": name, "draws": total} | own)
-        return pa.Table.from_pylist(rows, schema=schema())
+            for i, total in enumerate(self.draws):
+                at_total = {figure: values[i] for figure, values in figures.items()}
+                rows.append(case | {"estimator": name, "draws": total} | at_total)
+        return pd.DataFrame(rows, columns=COLUMNS)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the numbers depend on, ready for JSON."""
-        of = origin(self.problem, self.proposals)
-        theta = () if self.theta is None else (self.theta.numpy(),)
+        theta = () if self.theta is None else (self.theta,)
         truth = self.truth.log_unit, self.truth.sign, self.truth.error
-        sobol = [name for name, each in self.drawn.items() if each.points == "sobol"]
-        others = {
+        values = np.concatenate([np.ravel(of) for of in (self.y, *theta, *truth)])
+        own_coefficients = {
             name: hashlib.sha256(cloudpickle.dumps(each)).hexdigest()[:12]
             for name, each in self.drawn.items()
             if each is not ESTIMATORS.get(name)
         }
         return {
-            **{name: of[name] for name in ("problem", "variant", "weights")},
+            **origin(self.problem, self.proposals),
             **self.problem.fingerprint,
             "proposals": signatures(self.problem, self.proposals),
             "cases": len(self),
             "runs": self.runs,
             "draws": self.draws.tolist(),
             "estimators": list(self.estimators),
-            **({"coefficients": others} if others else {}),
-            **({"sobol": sobol} if sobol else {}),
+            "coefficients": own_coefficients,
             "seed": self.seed,
-            **({} if self.device == CPU else {"device": str(self.device)}),
-            "values": digest(self.y.numpy(), *theta, *truth),
-            "versions": of["versions"],
+            "device": str(self.device),
+            "values": hashlib.sha256(values.tobytes()).hexdigest(),
         }
 
-    @cached_property
-    def _on_device(self) -> Proposals:
-        return (self.device != CPU and self.proposals.to(self.device)) or self.proposals
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Sent to a worker, which moves the proposals to its own device."""
-        return {name: value for name, value in vars(self).items() if name != "_on_device"}
+    def _case(self, number: int) -> tuple[Tensor, Tensor | None]:
+        return self.y[number], None if self.theta is None else self.theta[number]
 
 
 @dataclass(frozen=True)
@@ -422,7 +414,7 @@ def evaluate(
         >>> found.below_bound["amci"] == [1.0]
         True
     """
-    import pyarrow as pa
+    import pandas as pd
 
     began = time.perf_counter()
     sweep = Sweep(
@@ -437,33 +429,33 @@ def evaluate(
         seed=seed,
         device=device,
     )
-    tables: list[pa.Table] = []
+    made: list[pd.DataFrame] = []
     failures: dict[int, str] = {}
     with (
         nullcontext()
         if out is None
         else sweep_file(check_path("out", out), sweep.settings) as file
     ):
-        before = set() if file is None else set(file.table["case"].to_pylist())
-        if file is not None and before:
-            tables.append(file.table)
+        known = None if file is None else file.rows
+        before = set() if known is None else set(known["case"])
         missing = [number for number in range(len(sweep)) if number not in before]
         tasks = run_tasks(sweep.errors, missing, workers=workers, dask=dask)
         for ended, done in enumerate(tasks, len(before) + 1):
             if done.failure is not None:
                 failures[done.item] = done.failure
             else:
-                tables.append(done.value)
+                made.append(done.value)
                 if file is not None:
                     file.add(done.item, done.value)
             if progress is not None:
                 progress(ended, len(sweep))
+        if not before and not made:
+            number, why = next(iter(failures.items()))
+            raise RuntimeError(f"all of {len(sweep)} cases failed; case {number}: {why}")
+        rows = pd.concat([known, *made]).sort_values("case", kind="stable", ignore_index=True)
         if file is not None:
-            file.finish(failures)
-    if not tables:
-        number, why = next(iter(failures.items()))
-        raise RuntimeError(f"all of {len(sweep)} cases failed; case {number}: {why}")
-    found = Cases(pa.concat_tables(tables).sort_by("case"))
+            file.finish(rows, failures)
+    found = Cases(rows)
     drawn = found.points[~np.isin(found.number, list(before))].sum()
     seconds = time.perf_counter() - began
     shares = {name: found.against_bound(name) for name in sweep.drawn if BOUND in sweep.estimators}

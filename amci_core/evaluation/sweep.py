@@ -1,8 +1,8 @@
 r"""A sweep's file: one row for each case, estimator and number of draws, with its origin.
 
 Each case is written to a Parquet file of its own, in a folder beside the target, and renamed when
-it is whole. When all cases are there the folder becomes one file. A sweep that was killed resumes
-with the missing cases.
+it is whole. When all cases are there they become one file. A sweep that was killed resumes with
+the missing cases. All of these files record the sweep's settings: rows of another are refused.
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ from __future__ import annotations
 __all__ = [
     "FIGURES",
     "SweepFile",
-    "digest",
     "folder_of",
     "origin",
     "read_sweep",
-    "schema",
     "signatures",
     "sweep_file",
     "versions",
     "write_table",
 ]
 
-import hashlib
 import json
 import shlex
 import sys
@@ -32,33 +29,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import filelock
-import numpy as np
 import torch
 
 from amci_core.flows import Proposals
-from amci_core.io import StoredFileError, read_json, replacing, write_json
+from amci_core.io import StoredFileError, replacing
 from amci_core.models import Problem
 from amci_core.models.fingerprint import signature
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
 KEY = b"amci"
-# The files of a sweep's folder; ROWS are those of its cases.
-SETTINGS, LOCK, ROWS = "settings.json", "lock", "[0-9]" * 7 + ".parquet"
+# The files of a sweep's folder.
+LOCK, CASES, UNFINISHED = "lock", "[0-9]" * 7 + ".parquet", ".*.parquet.*"
 PACKAGES = ("numpy", "scipy", "torch", "normflows")
 # The figures of a case, for each estimator and number of draws.
 FIGURES = (
     *("remse", "remse_error", "remse_q25", "remse_median", "remse_q75"),
     *("mse", "mse_error", "failed", "determined", "reference_limited"),
 )
+COLUMNS = (
+    *("case", "y", "theta", "truth", "truth_error", "estimator", "draws"),
+    *(*FIGURES, "points", "seconds"),
+)
 
 
-def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
+def read_sweep(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     """A sweep's file: its notes (settings, command, failures) and its rows, by case.
-
-    Returns:
-        The notes, and the rows as a table of pyarrow.
 
     Raises:
         StoredFileError: it is missing, cannot be read, or is no sweep's.
@@ -68,43 +65,26 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pa.Table]:
 
     try:
         table = pq.read_table(path, partitioning=None)
-        noted = json.loads((table.schema.metadata or {})[KEY])
-        noted["settings"] = dict(noted["settings"])
-        known = table.select(schema().names).cast(schema())
+        notes = json.loads((table.schema.metadata or {})[KEY])
+        return notes | {"settings": dict(notes["settings"])}, table.select(COLUMNS).to_pandas()
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
-    return noted, known
 
 
-def write_table(path: Path, table: pa.Table, settings: Mapping[str, Any], **more: Any) -> None:
+def write_table(path: Path, rows: pd.DataFrame, settings: Mapping[str, Any], **more: Any) -> None:
     """Writes a table with its settings and the command, as a sweep's file has them.
 
     Raises:
         StoredFileError: the file cannot be written.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    noted = json.dumps({"settings": settings, "command": command, **more}).encode()
+    notes = json.dumps({"settings": settings, "command": command, **more}).encode()
+    table = pa.Table.from_pandas(rows, preserve_index=False)
     with replacing(path) as beside:
-        pq.write_table(table.replace_schema_metadata({KEY: noted}), beside, compression="zstd")
-
-
-def schema() -> pa.Schema:
-    """The columns of a sweep's file."""
-    import pyarrow as pa
-
-    names = (
-        *("case", "y", "theta", "truth", "truth_error", "estimator", "draws"),
-        *(*FIGURES, "points", "seconds"),
-    )
-    other = {
-        **dict.fromkeys(("case", "draws", "failed", "points"), pa.int64()),
-        **dict.fromkeys(("y", "theta"), pa.list_(pa.float64())),
-        **dict.fromkeys(("determined", "reference_limited"), pa.bool_()),
-        "estimator": pa.string(),
-    }
-    return pa.schema([(name, other.get(name, pa.float64())) for name in names])
+        pq.write_table(table.replace_schema_metadata({KEY: notes}), beside, compression="zstd")
 
 
 def folder_of(path: Path) -> Path:
@@ -137,12 +117,7 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
     except OSError as error:
         raise StoredFileError(f"out: {path} cannot be written ({error.strerror})") from None
     try:
-        file = SweepFile(path, json.loads(json.dumps(settings)))
-        try:
-            yield file
-        finally:
-            if not any(folder.glob(ROWS)):
-                (folder / SETTINGS).unlink()
+        yield SweepFile(path, settings)
     finally:
         lock.release()
         # An open file cannot be deleted everywhere; one that stays does no harm.
@@ -155,65 +130,49 @@ class SweepFile:
     """A sweep's file and the folder of its cases; made by `sweep_file`.
 
     Attributes:
-        table: The rows of all cases that are there, in the order of cases.
+        rows: The rows of all cases that were there; None if there were none.
     """
 
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        import pandas as pd
+
         self._path, self._folder, self._settings = path, folder_of(path), settings
-        self._stored = schema().empty_table()
-        if path.exists():
-            noted, self._stored = read_sweep(path)
-            self._check(noted["settings"])
-        if (self._folder / SETTINGS).exists():
-            self._check(read_json(self._folder / SETTINGS))
-        elif any(self._folder.glob(ROWS)):
-            raise ValueError(
-                f"out: {self._folder} holds cases of an unknown sweep. Choose another file"
-            )
-        write_json(self._folder / SETTINGS, settings)
+        files = [path] if path.exists() else []
+        rows = [self._read(file) for file in (*files, *sorted(self._folder.glob(CASES)))]
+        # A sweep that was killed while it removed its cases left some of them in both places.
+        keys = ["case", "estimator", "draws"]
+        self.rows = pd.concat(rows).drop_duplicates(keys) if rows else None
 
-    @property
-    def table(self) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        stored = {f"{number:07}.parquet" for number in self._stored["case"].to_pylist()}
-        files = [path for path in self._folder.glob(ROWS) if path.name not in stored]
-        new = [pq.read_table(path, schema=schema(), partitioning=None) for path in files]
-        return pa.concat_tables([self._stored, *new]).sort_by("case")
-
-    def add(self, number: int, rows: pa.Table) -> None:
+    def add(self, number: int, rows: pd.DataFrame) -> None:
         """Adds the rows of a case; they are on the disk when this returns."""
-        import pyarrow.parquet as pq
+        write_table(self._folder / f"{number:07}.parquet", rows, self._settings)
 
-        with replacing(self._folder / f"{number:07}.parquet") as beside:
-            pq.write_table(rows, beside)
-
-    def finish(self, failures: Mapping[int, str]) -> None:
-        """Makes the file of all cases that are there, and removes those of single cases.
+    def finish(self, rows: pd.DataFrame, failures: Mapping[int, str]) -> None:
+        """Makes the file of all cases, and removes those of single cases.
 
         Arguments:
+            rows: All cases.
             failures: Cases that failed, and why. They are noted in the file, and the next sweep
                 into it tries them again.
         """
-        table = self.table
-        if len(table) > len(self._stored):
-            why = {str(number): reason for number, reason in failures.items()}
-            write_table(self._path, table, self._settings, failures=why)
-        for path in (*self._folder.glob(ROWS), *self._folder.glob(".*.parquet.*")):
+        if any(self._folder.glob(CASES)):
+            write_table(self._path, rows, self._settings, failures=failures)
+        for path in (*self._folder.glob(CASES), *self._folder.glob(UNFINISHED)):
             path.unlink()
 
-    def _check(self, known: Mapping[str, Any]) -> None:
-        names = dict.fromkeys((*self._settings, *known))
-        differ = [name for name in names if known.get(name) != self._settings.get(name)]
-        if differ:
+    def _read(self, file: Path) -> pd.DataFrame:
+        notes, rows = read_sweep(file)
+        known, here = notes["settings"], json.loads(json.dumps(self._settings))
+        names = [name for name in here | known if known.get(name) != here.get(name)]
+        if names:
             differences = "; ".join(
-                f"{name} {str(known.get(name))[:60]}, here {str(self._settings.get(name))[:60]}"
-                for name in differ[:3]
+                f"{name} {str(known.get(name))[:60]}, here {str(here.get(name))[:60]}"
+                for name in names[:3]
             )
             raise ValueError(
-                f"out: {self._path} belongs to another sweep ({differences}). Choose another file"
+                f"out: {file} belongs to another sweep ({differences}). Choose another file"
             )
+        return rows
 
 
 def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
@@ -242,12 +201,6 @@ def versions() -> dict[str, str]:
 
     known = {"amci-explorer": amci_core.__version__}
     return known | {name: version(name) for name in PACKAGES}
-
-
-def digest(*arrays: Any) -> str:
-    """SHA-256 of the bytes of arrays."""
-    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-    return hashlib.sha256(content).hexdigest()
 
 
 def signatures(problem: Problem, proposals: Proposals) -> dict[str, float]:

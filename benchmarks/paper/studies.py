@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 import amci_core as amci
 from amci_core.estimators.draws import Array
@@ -154,7 +154,7 @@ class Studies:
         """Writes data that are no sweep's, and notes more beside their origin."""
         lists = {key: np.asarray(value).ravel() for key, value in columns.items()}
         settings = origin(problem, proposals) | {"seed": SEED} | more
-        write_table(self.path(name), pa.table(lists), settings)
+        write_table(self.path(name), pd.DataFrame(lists), settings)
 
     def tell(self, name: str, done: int, wanted: int) -> None:
         """Passes progress on."""

@@ -191,9 +191,8 @@ def test_an_evaluation_shows_stored_medians_and_single_cases():
     stored = amci.load_proposals("tail-1d").card["evaluation"]["estimators"]
     line = part(picture, "Curve", "AMCI").dimension_values("error")
     np.testing.assert_allclose(line, stored["amci"]["remse_median"])
-    _, table = read_sweep(pretrained_root() / "tail-1d/spline/cases.parquet")
-    rows = table.filter((np.array(table["estimator"]) == "amci").tolist())
-    errors = rows["remse"].to_numpy().reshape(-1, 4)
+    _, rows = read_sweep(pretrained_root() / "tail-1d/spline/cases.parquet")
+    errors = rows["remse"][rows["estimator"] == "amci"].to_numpy().reshape(-1, 4)
     cases = [each.dimension_values("error") for each in part(picture, "Cases").split()]
     np.testing.assert_array_equal(cases, errors)
     np.testing.assert_array_equal(part(picture, "Yours").dimension_values("error"), errors[3])

@@ -20,7 +20,7 @@ from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
 # Total draws of a sweep on the page: those of the stored ones.
 TOTALS = (2, 10, 100, 1000)
@@ -79,21 +79,21 @@ class Evaluated:
         )
 
     @classmethod
-    def of_cases(cls, found: Sequence[pa.Table | None], **about: Any) -> Evaluated:
+    def of_cases(cls, found: Sequence[pd.DataFrame | None], **about: Any) -> Evaluated:
         """What the first cases of a sweep say; None for a case that is left out.
 
         Raises:
             ValueError: all wanted cases are left out.
         """
-        import pyarrow as pa
+        import pandas as pd
 
-        tables = [each for each in found if each is not None]
-        about["left_out"] = len(found) - len(tables)
+        rows = [case for case in found if case is not None]
+        about["left_out"] = len(found) - len(rows)
         if about["left_out"] == about["wanted"]:
             raise ValueError("no case has a reference value")
-        if not tables:
+        if not rows:
             return cls(estimators={}, against_bound={}, **about)
-        cases = Cases(pa.concat_tables(tables))
+        cases = Cases(pd.concat(rows))
         drawn = [name for name in cases.by_name if name != BOUND and BOUND in cases.by_name]
         return cls(
             estimators={name: cases.summary(name) for name in cases.by_name},
@@ -135,11 +135,9 @@ def live(
     if problem.knows_truth:
         part: Any = Sweep(problem, proposals, cases=cases, seed=seed, **settings).errors
     else:
-        import pyarrow as pa
-
         y, theta = problem.cases(cases, seed=seed)
 
-        def part(number: int) -> pa.Table | None:
+        def part(number: int) -> pd.DataFrame | None:
             case: Any = tuple(None if v is None else v[number : number + 1] for v in (y, theta))
             try:
                 truth = amci.reference_value(problem, *case, relative_error=1e-4, draws=100_000)
@@ -147,8 +145,7 @@ def live(
                 return None
             of_case = int(part_seed(seed, number).generate_state(1)[0])
             sweep = Sweep(problem, proposals, cases=case, truth=truth, seed=of_case, **settings)
-            rows = sweep.errors(0)
-            return rows.set_column(0, "case", pa.array([number] * len(rows)))
+            return sweep.errors(0).assign(case=number)
 
     return Stream(cases, part, lambda found: Evaluated.of_cases(found, **about))
 
