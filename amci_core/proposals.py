@@ -9,13 +9,11 @@ from __future__ import annotations
 __all__ = ["DEFAULT_VARIANT", "available_variants", "load_history", "load_proposals"]
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from amci_core._arguments import check_name
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
@@ -134,7 +132,7 @@ def load_history(
         proposals = dataclasses.replace(
             trained,
             variant=f"{variant} at step {frame['step']}",
-            q1_plus=_flow(chosen, folder, {**built, **frame}, _read_weights(folder, frame)),
+            q1_plus=_flow(chosen, folder, {**built, **frame}),
             card=trained.card | {"configuration": config | {"seconds": seconds}},
         )
         return HistoryEntry(frame["step"], frame["seconds"], frame["relative_variance"], proposals)
@@ -144,19 +142,35 @@ def load_history(
 
 def _load(chosen: Problem, folder: Path) -> Proposals:
     path = folder / "config.json"
-    config = _read_config(chosen, path)
-    built = config["proposals"]
+    if not path.exists():
+        raise StoredFileError(
+            f"folder: {folder} holds no proposals. `amci train {chosen.name} --out FOLDER` makes "
+            "a folder that does"
+        )
+    config = read_json(path)
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
     try:
-        # In this order: of proposals that are replaced meanwhile the weights go first.
-        evaluation = _read_evaluation(folder, built)
-        weights = {name: _read_weights(folder, entry) for name, entry in built.items()}
+        return _built(chosen, folder, config)
     except StoredFileError:
-        if str(_read_config(chosen, path)) == str(config):
+        # Where proposals are replaced meanwhile the weights go first.
+        if read_json(path) == config:
             raise
         return _load(chosen, folder)
+    except (LookupError, TypeError, AttributeError, RuntimeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise StoredFileError(f"{path}: does not fit these weights ({reason})") from None
+
+
+def _built(chosen: Problem, folder: Path, config: Mapping[str, Any]) -> Proposals:
+    """The proposals of a configuration, in the problem's own terms."""
+    if other := unlike(chosen, config["problem"], dict(config["fingerprint"])):
+        raise StoredFileError(f"{folder}: made for {other}, not for {chosen.name}. Train anew")
+    built = config["proposals"]
+    evaluation = _read_evaluation(folder, built)
     sides = {"q1_minus": chosen.with_negated_f, "q1_complement": chosen.complement}
     flows: dict[str, Any] = {
-        name: _flow(sides.get(name, lambda: chosen)(), folder, entry, weights[name])
+        name: _flow(sides.get(name, lambda: chosen)(), folder, entry)
         for name, entry in built.items()
     }
     for name, q1 in flows.items():
@@ -176,71 +190,29 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
     )
 
 
-def _read_config(chosen: Problem, path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise StoredFileError(
-            f"folder: {path.parent} holds no proposals. `amci train {chosen.name} --out FOLDER` "
-            "makes a folder that does"
-        )
-    config: dict[str, Any] = read_json(path)
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
-    with _complete(path):
-        other = unlike(chosen, config["problem"], dict(config["fingerprint"]))
-        _ = config["variant"], config["proposals"]["q1_plus"], config["snapshots"]
-    if other:
-        raise StoredFileError(f"{path}: made for {other}, not for {chosen.name}. Train anew")
-    return config
-
-
 def _read_evaluation(folder: Path, built: Mapping[str, Any]) -> dict[str, Any] | None:
     path = folder / "evaluation.json"
     if not path.is_file():
         return None
     evaluation: dict[str, Any] = read_json(path)
-    with _complete(path):
-        hashes = {name: entry["sha256"] for name, entry in built.items()}
-        # Of proposals that its estimators do not draw from it says nothing. Where a process was
-        # killed between weights and evaluation, that is of other weights.
-        return evaluation if evaluation["weights"].items() <= hashes.items() else None
+    hashes = {name: entry["sha256"] for name, entry in built.items()}
+    # Of proposals that its estimators do not draw from it says nothing. Where a process was killed
+    # between weights and evaluation, that is of other weights.
+    return evaluation if evaluation["weights"].items() <= hashes.items() else None
 
 
-@contextmanager
-def _complete(path: Path) -> Iterator[None]:
-    """Names the file if something is missing there, or of another type."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise StoredFileError(f"{path}: does not fit the configuration ({reason})") from None
-
-
-def _read_weights(folder: Path, entry: Mapping[str, Any]) -> dict[str, Tensor]:
-    with _complete(folder / "config.json"):
-        file, sha256 = str(entry["file"]), entry["sha256"]
-    path = folder / file
-    if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
-        raise StoredFileError(f"{folder}: no weights of this folder, {file!r}")
-    return read_tensors(path, expected_sha256=sha256)
-
-
-def _flow(
-    chosen: Problem, folder: Path, entry: Mapping[str, Any], tensors: dict[str, Tensor]
-) -> Trainable:
+def _flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Trainable:
     """A flow by its family, arguments and weights."""
-    path = folder / entry["file"]
-    family = entry.get("family")
+    path, family = folder / entry["file"], entry["family"]
+    if "\0" in entry["file"] or not path.resolve().is_relative_to(folder.resolve()):
+        raise StoredFileError(f"{folder}: no weights of this folder, {entry['file']!r}")
     if family not in FAMILIES:
         raise StoredFileError(
             f"{folder / 'config.json'}: family {family!r} of {path.name} is not one of "
             f"{', '.join(FAMILIES)}. Put a family of your own into FAMILIES before"
         )
-    try:
-        flow = FAMILIES[family](chosen, **entry["arguments"])
-        flow.load_state_dict(tensors)
-    except (RuntimeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise StoredFileError(f"{path}: does not fit its configuration ({reason})") from None
+    flow = FAMILIES[family](chosen, **entry["arguments"])
+    flow.load_state_dict(read_tensors(path, expected_sha256=entry["sha256"]))
     if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):
         raise StoredFileError(f"{path}: holds a number that is not finite")
     return flow.to(torch.float64).eval().requires_grad_(False)

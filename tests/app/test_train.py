@@ -551,7 +551,7 @@ BAD = {
     ),
     "too wide": (
         rebuild(lambda entry: entry["arguments"].update(hidden=[10**6])),
-        "does not fit its configuration",
+        "does not fit these weights",
     ),
     "another family": (rebuild(lambda entry: entry.update(family="none")), "is not one of"),
 }
