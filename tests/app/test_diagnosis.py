@@ -137,7 +137,6 @@ def test_each_way_to_an_answer_is_tried_until_one_is_reliable():
         low, high = answer.interval
         assert low < PROBLEM.truth(1.0, 3.0) < high
         assert (answer.way, answer.refused) == (way, "")
-        assert answer.draws < 3 * draws + 1000
 
 
 def test_a_case_that_no_way_answers_says_why():
