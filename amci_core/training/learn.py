@@ -233,6 +233,7 @@ class _Training:
                     if not self.reported and name == self._left[-1]:
                         raise
                 self._record["complete"].append(name)
+                self._save()
             say("checks the proposals at held-out cases")
             self._judge(say)
         except BaseException as error:
