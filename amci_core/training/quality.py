@@ -258,57 +258,72 @@ def long_check(
     until = clock.now() + seconds
     generator = torch.Generator().manual_seed(CHECK_SEED)
     y, theta = problem.check(*problem.sample_cases(cases, generator))
-    arrays = [
-        (y[i].numpy() if problem.y else None, None if theta is None else theta[i].numpy())
-        for i in range(cases)
-    ]
+    at = [(y[i], None if theta is None else theta[i]) for i in range(cases)]
     names = tuple(proposals.by_name)
-    for_each = seconds / (4 * len(names))
-    particles = {name: _particles(problem, name, y, theta, generator, for_each) for name in names}
+    limit = seconds / (4 * len(names))
+    particles = {name: _particles(problem, name, y, theta, generator, limit) for name in names}
 
     def estimated(i: int, n: int) -> Estimate:
+        here = (at[i][0] if problem.y else None), at[i][1]
+        arrays = (None if value is None else value.numpy() for value in here)
         of_each = dict.fromkeys(names, n)
-        return estimate(problem, proposals, *arrays[i], draws=of_each, seed=CHECK_SEED + i)
+        return estimate(problem, proposals, *arrays, draws=of_each, seed=CHECK_SEED + i)
 
     if draws is None:
         draws = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
         if math.isfinite(seconds):
-            each = clock.seconds_per_point(lambda n: estimated(0, n).diagnostics)
-            points = max(until - clock.now(), 0.0) / max(each, 1e-12)
+            per_point = clock.seconds_per_point(lambda n: estimated(0, n).diagnostics)
+            points = max(until - clock.now(), 0.0) / max(per_point, 1e-12)
             # Where evaluations are costly there are fewer cases, and at a single one fewer draws.
             least = min(max(points, FEWEST_DRAWS), LEAST_CHECK_DRAWS)
             draws = int(min(max(points / cases, least), draws))
-    found, started = list[dict[str, Any]](), clock.now()
-    for i, at in enumerate(arrays):
+    judged, started = list[dict[str, Any]](), clock.now()
+    for i in range(cases):
         # The next case takes as long as those before.
-        if found and clock.now() + (clock.now() - started) / len(found) > until:
+        if judged and clock.now() + (clock.now() - started) / len(judged) > until:
             break
-        e = estimated(i, draws)
-        share, missed, reached = 1.0, 0.0, all(i in particles[name] for name in names)
-        for name in names:
-            term = e.diagnostics[TERM_OF[name]]
-            share = min(share, float(np.fmin(term.ess, term.pooled_ess)) / draws)
-            if i not in particles[name]:
-                continue
-            x, here = particles[name][i], (y[i], None if theta is None else theta[i])
-            with torch.inference_mode():
-                log_g = TARGETS[name](problem).log_density(x, *here)
-                log_w = log_g - proposals.at(*here)[COMPONENTS.index(name)].log_prob(x)
-            log_w = log_w - float(e.terms[TERM_OF[name]].log_value)
-            share = min(share, float(torch.exp(math.log(len(x)) - log_w.logsumexp(0))))
-            missed = max(missed, float((log_w > math.log(FAR_ABOVE)).double().mean()))
-        level = RELIABLE
-        if share < LEAST_SHARE or not np.isfinite(e.standard_error):
-            level = MORE_DRAWS
-        if missed > LARGEST_MISSED:
-            level = NO_TRUST
-        lists = (None if value is None else value.tolist() for value in at)
-        case = dict(zip(("y", "theta"), lists, strict=True))
-        found.append(
-            {**case, "share": share, "missed": missed, "particles": reached, "level": level}
-        )
-    check: dict[str, Any] = {"draws": draws, "cases": found}
+        reached = {name: rows[i] for name, rows in particles.items() if i in rows}
+        judged.append(_judged(problem, proposals, estimated(i, draws), reached, *at[i], draws))
+    check: dict[str, Any] = {"draws": draws, "cases": judged}
     return {**check, "text": in_words(check)}
+
+
+def _judged(
+    problem: Problem,
+    proposals: Proposals,
+    e: Estimate,
+    particles: Mapping[str, Tensor],
+    y: Tensor,
+    theta: Tensor | None,
+    draws: int,
+) -> dict[str, Any]:
+    """The entry of a case, by its estimate and by particles (n, D) that no proposal has drawn."""
+    share, missed = 1.0, 0.0
+    for name in proposals.by_name:
+        term = e.diagnostics[TERM_OF[name]]
+        share = min(share, float(np.fmin(term.ess, term.pooled_ess)) / draws)
+        if name not in particles:
+            continue
+        x = particles[name]
+        with torch.inference_mode():
+            log_g = TARGETS[name](problem).log_density(x, y, theta)
+            log_w = log_g - proposals.at(y, theta)[COMPONENTS.index(name)].log_prob(x)
+        log_w = log_w - float(e.terms[TERM_OF[name]].log_value)
+        share = min(share, float(torch.exp(math.log(len(x)) - log_w.logsumexp(0))))
+        missed = max(missed, float((log_w > math.log(FAR_ABOVE)).double().mean()))
+    level = RELIABLE
+    if share < LEAST_SHARE or not np.isfinite(e.standard_error):
+        level = MORE_DRAWS
+    if missed > LARGEST_MISSED:
+        level = NO_TRUST
+    return {
+        "y": y.tolist() if problem.y else None,
+        "theta": None if theta is None else theta.tolist(),
+        "share": share,
+        "missed": missed,
+        "particles": len(particles) == len(proposals.by_name),
+        "level": level,
+    }
 
 
 def _particles(
