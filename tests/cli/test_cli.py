@@ -184,7 +184,6 @@ def test_evaluate_defaults_to_the_five_estimators(run):
         ),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 1e3", "--draws: expected a whole number, got '1e3'"),
         (f"{ESTIMATE} --y 1 --theta 1 --shift x", "--shift: expected a valid number, got 'x'"),
-        ("train tail-1d --out x --threads 0", "--threads: expected greater .* 1, got '0'"),
         (f"{ESTIMATE} --y 1e400 --theta 1", "--y: expected .* got inf"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
