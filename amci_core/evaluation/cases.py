@@ -69,8 +69,6 @@ class Cases:
         theta: Parameters of f, (n, D_theta); of length 0 if the problem has none.
         truth: mu, in units of f, (n,).
         truth_error: Its standard error, (n,).
-        points: Points that were drawn, (n,).
-        seconds: Time that the case took, (n,).
         by_name: For each estimator the `FIGURES`, (n, B) each: the relative squared error's mean
             over runs, its standard error and its quartiles over runs; the mean squared error in
             units of f squared, and its standard error; runs without an estimate; whether the runs
@@ -84,8 +82,6 @@ class Cases:
         self.y, self.theta = (np.stack(first[name].to_list()) for name in ("y", "theta"))
         self.truth: Array = first["truth"].to_numpy()
         self.truth_error: Array = first["truth_error"].to_numpy()
-        self.points: Array = first["points"].to_numpy()
-        self.seconds: Array = first["seconds"].to_numpy()
         self.by_name: dict[str, dict[str, Any]] = {
             name: {figure: of[figure].to_numpy().reshape(len(first), -1) for figure in FIGURES}
             for name, of in rows.groupby("estimator", sort=False)
@@ -456,14 +452,14 @@ def evaluate(
         if file is not None:
             file.finish(rows, failures)
     found = Cases(rows)
-    drawn = found.points[~np.isin(found.number, list(before))].sum()
+    drawn = sum(int(case["points"].iloc[0]) for case in made)
     seconds = time.perf_counter() - began
     shares = {name: found.against_bound(name) for name in sweep.drawn if BOUND in sweep.estimators}
     below, surely, undecided = (
         {name: of_name[part] for name, of_name in shares.items()} for part in range(3)
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        doubt = found.truth_error / np.abs(found.truth)
+    has_relative_error = found.truth != 0
+    truth_error = found.truth_error[has_relative_error] / np.abs(found.truth[has_relative_error])
     return Evaluation(
         problem=sweep.problem.name,
         variant=sweep.proposals.variant,
@@ -475,8 +471,8 @@ def evaluate(
         below_bound=below,
         surely_below_bound=surely,
         undecided_bound=undecided,
-        truth_error=float(np.max(doubt[found.truth != 0], initial=0.0)),
-        draws_per_second=float(drawn / seconds),
+        truth_error=float(truth_error.max(initial=0.0)),
+        draws_per_second=drawn / seconds,
         seconds=seconds,
         failures=failures,
     )

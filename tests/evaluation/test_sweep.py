@@ -102,7 +102,10 @@ def with_f(bound):
 
 
 def with_proposals(scale):
-    normal = {"q1_plus": Normal(3.0, scale), "q2": Normal(0.5, scale)}
+    normal = {
+        "q1_plus": lambda y, theta: Normal(theta, scale),
+        "q2": lambda y, theta: Normal(y / 2, scale),
+    }
     return amci.Proposals.from_distributions(PROBLEM, **normal), {}
 
 
