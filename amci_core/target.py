@@ -6,7 +6,7 @@ use: until one is learnt, q2's draws stand in for it.
 
 from __future__ import annotations
 
-__all__ = ["FALLBACK", "OwnTarget", "fallback_proposals", "own_name", "with_target"]
+__all__ = ["FALLBACK", "TargetProblem", "fallback_proposals", "target_name", "with_target"]
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from amci_core.models.fingerprint import unlike
 FALLBACK = "q2 alone"
 
 
-class OwnTarget(DerivedProblem):
+class TargetProblem(DerivedProblem):
     """A problem that differs from the original in f alone.
 
     Its truth is unknown: `amci_core.reference_value` computes it. Its defensive density is the
@@ -40,7 +40,7 @@ class OwnTarget(DerivedProblem):
         super().__init__(original)
         self.expression, self.nonnegative = expression, nonnegative
         self.f_range = expression.f_range
-        self.name = own_name(original.name, expression.text)
+        self.name = target_name(original.name, expression.text)
         self.title = f"{original.title or original.name}: f = {expression.text}"
         self.description = (
             f"{original.title or original.name}, with f = {expression.text} in place of its own. "
@@ -59,14 +59,14 @@ class OwnTarget(DerivedProblem):
         return with_target, (self.original, self.expression.text, self.nonnegative)
 
 
-def own_name(original: str, text: str) -> str:
+def target_name(original: str, text: str) -> str:
     """What a problem with another f is called."""
     return f"{original} with f = {' '.join(text.split())}"
 
 
 def with_target(
     problem: Problem | str, expression: str, nonnegative: bool | None = None
-) -> OwnTarget:
+) -> TargetProblem:
     """The problem with f replaced by an expression of x and theta, such as "x1 > theta".
 
     Arguments:
@@ -95,17 +95,17 @@ def with_target(
         True
     """
     problem = check_problem(problem)
-    original = problem.original if isinstance(problem, OwnTarget) else problem
+    original = problem.original if isinstance(problem, TargetProblem) else problem
     size = 0 if original.theta is None else original.theta.dim
     read = Expression(expression, dim=original.x.dim, theta_dim=size)
     seems_nonnegative = nonnegative_at_draws(original, read)
     nonnegative = seems_nonnegative if nonnegative is None else nonnegative
-    made = OwnTarget(original, read, nonnegative=nonnegative)
+    made = TargetProblem(original, read, nonnegative=nonnegative)
     made.check(*made.typical_case())
     return made
 
 
-def fallback_proposals(problem: OwnTarget, proposals: Proposals) -> Proposals:
+def fallback_proposals(problem: TargetProblem, proposals: Proposals) -> Proposals:
     """Proposals for a problem with another f, not trained for it: q2 for each term.
 
     Estimates with them are those of SNIS with q2. Where the original has no q2, since E2 is known,

@@ -55,7 +55,7 @@ from amci_core.flows import HistoryEntry, Proposals
 from amci_core.flows.proposals import DEFENSIVE, check_proposals
 from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
-from amci_core.target import OwnTarget, fallback_proposals, own_name
+from amci_core.target import TargetProblem, fallback_proposals, target_name
 from amci_explorer.problems import session_proposals
 
 # What names the files, one after another as in PATH. A colon may stand before a class, and
@@ -65,7 +65,7 @@ NAMED = re.compile(r"(?P<file>.+?\.py(?::\w+)?)(?:=(?P<folder>.+))?", re.DOTALL)
 APART = re.compile(rf"{re.escape(os.pathsep)}(?=[^{re.escape(os.pathsep)}]*\.py)")
 # Problems with another f that are kept, of all sessions together.
 TARGETS_KEPT = 64
-BETWEEN = own_name("", "")
+BETWEEN = target_name("", "")
 LONGEST_VARIANT = 40
 
 
@@ -303,7 +303,7 @@ def in_a_line(message: object) -> str:
 
 
 @lru_cache(TARGETS_KEPT)
-def _target(problem: Problem, text: str) -> OwnTarget:
+def _target(problem: Problem, text: str) -> TargetProblem:
     return amci.with_target(problem, text)
 
 
@@ -314,7 +314,7 @@ def _fallback_proposals(name: str) -> Proposals:
 
 
 @lru_cache(TARGETS_KEPT)
-def _fallbacks(target: OwnTarget) -> Proposals:
+def _fallbacks(target: TargetProblem) -> Proposals:
     return fallback_proposals(target, proposals(target.original.name))
 
 

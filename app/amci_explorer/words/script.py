@@ -63,7 +63,7 @@ def _made(name: str, f: str, variant: str) -> tuple[str, str, str]:
         proposals = f"amci.load_proposals({of}, folder={mine.folders[wanted]!r})"
     elif mine is not None and not mine.file:
         proposals = f"registry.proposals({name!r}, {wanted!r})"
-    whole = name if not f else registry.own_name(name, f)
+    whole = name if not f else registry.target_name(name, f)
     if session_proposals.parcel(whole, variant) is not None:
         ahead += f"# The folder that these proposals were saved to, once learnt: {variant!r}.\n"
         proposals = f"amci.load_proposals({'problem' if f else of}, folder={variant!r})"
