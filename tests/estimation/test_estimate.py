@@ -1,6 +1,7 @@
 """Estimates of mu(y, theta): Theorem 1, their uncertainty, and the arguments that are refused."""
 
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,11 @@ import torch
 from imperfect import imperfect
 
 import amci_core as amci
+import amci_core.proposals as stored
+from amci_core.estimation import sampling
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.tables import reuse
+from amci_core.io import pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
@@ -89,6 +93,23 @@ def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
     mu = problem.truth(y, theta)
     covered = ((lower < mu) & (mu < upper)).mean()
     assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n)
+
+
+def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
+    shutil.copytree(pretrained_root() / "tail-1d", tmp_path / "tail-1d")
+    for module in (sampling, stored):
+        monkeypatch.setattr(module, "pretrained_root", lambda: tmp_path)
+    before = amci.estimate("tail-1d", None, 1.0, 2.0)
+    assert before.value == amci.estimate("tail-1d", None, 1.0, 2.0).value
+    folder = tmp_path / "tail-1d" / "spline"
+    proposals = amci.load_proposals("tail-1d", folder=folder)
+    with torch.no_grad():
+        for weights in proposals.q2.parameters():
+            weights.mul_(0.9)
+    proposals.save(folder, replace=True)
+    after = amci.estimate("tail-1d", None, 1.0, 2.0)
+    saved = amci.load_proposals("tail-1d", folder=folder)
+    assert after.value == amci.estimate("tail-1d", saved, 1.0, 2.0).value != before.value
 
 
 def test_an_estimate_is_shown_in_three_lines():
