@@ -57,6 +57,8 @@ LEAST_CONSTANT = 0.005
 MOST_COMPONENTS = 8
 # Draws of a test: fewer where they take more than this share of the time.
 FEWEST_DRAWS, MOST_DRAWS, TIME_SHARE = 2**11, 2**17, 0.06
+# Cases in which values are looked at, and points of each.
+CASES, POINTS_OF_CASE = 8, 512
 # Effective draws, and the largest weight of one, with which a mean is nearly normal.
 EFFECTIVE, LARGEST_WEIGHT = 400.0, 0.02
 ERROR, WARNING, NOT_JUDGED = "error", "warning", "not judged"
@@ -212,34 +214,44 @@ def _shapes(problem: Problem, seconds: float) -> Iterator[Finding]:
             yield _finding(violation.method, violation.text)
 
 
-def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
-    """Draws, and the densities and f at draws of the prior, in eight cases."""
-    cases, points = 8, 512
-    samplers: list[tuple[Variable | None, str, Any]] = [
-        (problem.x, "sample_prior", cases * points),
-        (problem.y, "sample_likelihood", None),
-        (problem.theta, "sample_theta", cases * points),
-    ]
-    drawn: list[Any] = []
-    wrong: list[Finding] = []
-    for seed, (variable, method, argument) in enumerate(samplers):
-        if variable is None:
-            drawn.append(None)
-            continue
-        argument = drawn[0].float() if argument is None else argument
-        sampler = getattr(problem, method)
-        draws, again = (sampler(argument, torch.Generator().manual_seed(seed)) for _ in range(2))
-        wrong += _mistakes(problem, variable, method, draws.double())
-        if not torch.allclose(draws, again, 0.0, 0.0, equal_nan=True):
+def _sampled(problem: Problem, x: Tensor | None = None) -> dict[str, Tensor]:
+    """Draws (n, D) by the name of their sampler; those of y at x, or at draws of the prior."""
+    generators = (torch.Generator().manual_seed(seed) for seed in range(3))
+    drawn: dict[str, Any] = {
+        "sample_prior": problem.sample_prior(CASES * POINTS_OF_CASE, next(generators))
+    }
+    x = drawn["sample_prior"].float() if x is None else x
+    if problem.y is not None:
+        drawn["sample_likelihood"] = problem.sample_likelihood(x, next(generators))
+    if problem.theta is not None:
+        drawn["sample_theta"] = problem.sample_theta(len(x), next(generators))
+    return drawn
+
+
+def _samples(problem: Problem, seconds: float) -> Iterator[Finding]:
+    """Draws: whether they follow the seed, are finite and within their range."""
+    drawn = _sampled(problem)
+    again = _sampled(problem, drawn["sample_prior"].float())
+    variables: dict[str, Any] = {
+        "sample_prior": problem.x,
+        "sample_likelihood": problem.y,
+        "sample_theta": problem.theta,
+    }
+    for method, draws in drawn.items():
+        if not torch.allclose(draws, again[method], 0.0, 0.0, equal_nan=True):
             text = "draws differ for the same seed. Pass generator to the samplers of torch"
-            wrong.append(_finding(method, text))
-        drawn.append(draws.double())
-    yield from wrong
-    if any(finding.level == ERROR for finding in wrong):
-        return
-    x = drawn[0].view(cases, points, -1)
-    y = x[:, 0, :0] if problem.y is None else problem.y.nearest(drawn[1][::points])
-    theta = None if drawn[2] is None else drawn[2][:cases]
+            yield _finding(method, text)
+        yield from _mistakes(problem, variables[method], method, draws.double())
+
+
+def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
+    """The densities and f at draws of the prior, in eight cases."""
+    drawn = {method: draws.double() for method, draws in _sampled(problem).items()}
+    x = drawn["sample_prior"].view(CASES, POINTS_OF_CASE, -1)
+    y, theta = x[:, 0, :0], drawn.get("sample_theta")
+    if problem.y is not None:
+        y = problem.y.nearest(drawn["sample_likelihood"][::POINTS_OF_CASE])
+    theta = None if theta is None else theta[:CASES]
     if bad := bad_value(problem, x, y, theta):
         yield _finding(*bad)
         return
@@ -420,6 +432,7 @@ def _mean(
 
 STAGES: dict[str, Callable[[Problem, float], Iterator[Finding]]] = {
     "shapes": _shapes,
+    "draws": _samples,
     "values at draws": _values,
     "whether samplers follow their densities": _samplers,
     "log_evidence and the truth": _integrals,

@@ -380,7 +380,7 @@ def test_all_mistakes_are_named_at_once():
     assert {each.method for each in found.errors} == {
         *("log_prior", "log_likelihood", "f"),
     }, found
-    assert found.not_judged[0] == "values at draws, before the errors above are fixed"
+    assert found.not_judged[0] == "draws, before the errors above are fixed"
     with pytest.raises(ValueError, match=r"log_prior: .*; f: ") as refused:
         Wrong().check([1.0, 1.0], 1.0)
     assert len(str(refused.value)) < 600
