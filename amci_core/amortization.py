@@ -260,7 +260,7 @@ def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[s
         # mu's positive and negative part, as all points see them.
         log_parts = [log_mean[..., j] - log_mean[..., 2] for j in (0, 1) if j in present]
         if problem.knows_truth:
-            log_mu = problem.log_truth(sampler.y, sampler.theta)
+            log_mu, _ = problem.log_truth(sampler.y, sampler.theta)
         elif len(log_parts) == 1:
             log_mu = log_parts[0]
         else:  # log|exp(plus) - exp(minus)|
@@ -313,7 +313,7 @@ def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list
                 "typical_range"
             )
         values = np.linspace(low, high, n)
-        if variable.all_whole:
+        if np.all(variable.whole):
             # Evenly spaced whole numbers, at most as many.
             values = np.arange(low, high + 1, max(1, math.ceil((high - low) / (n - 1))))
         axes.append(Axis(base, int(index) if index else None, values))

@@ -45,7 +45,8 @@ from torch import Tensor
 from amci_core._arguments import check_number
 from amci_core.diagnostics.pareto import pareto_k
 from amci_core.models import Problem, Variable, check_problem
-from amci_core.models.base import BOTH_SIGNS, raised, violations, written
+from amci_core.models.base import written
+from amci_core.models.contract import BOTH_SIGNS, misfits, raised
 from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
 
@@ -210,8 +211,9 @@ def _shapes(problem: Problem, seconds: float) -> Iterator[Finding]:
         expected = getattr(kinds[name], "__name__", kinds[name])
         yield _finding(name, f"expected an attribute of type {expected}, got {value!r}")
     for batch, points in () if wrong else (((4,), 16), ((), 1), ((2, 3), 5)):
-        for violation in violations(problem, batch, points):
-            yield _finding(violation.method, violation.text)
+        for error in misfits(problem, batch, points):
+            method, _, text = str(error).partition(": ")
+            yield _finding(method, text)
 
 
 def _sampled(problem: Problem, x: Tensor | None = None) -> dict[str, Tensor]:

@@ -226,7 +226,7 @@ def _network(name: str, size: int, seed: int, truth: bool) -> tuple[Any, Any, bo
     logarithm = truth and problem.nonnegative
     if truth:
         y, theta = problem.sample_cases(size, generator)
-        log_mu, sign = problem.log_truth(y, theta), problem.truth_sign(y, theta)
+        log_mu, sign = problem.log_truth(y, theta)
         target = log_mu if logarithm else sign * np.exp(log_mu)
     else:
         x = problem.sample_prior(size, generator)

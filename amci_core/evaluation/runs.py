@@ -91,7 +91,7 @@ class Truth:
         """
         batch = tuple(y.shape[:-1])
         if given is None:
-            log_truth, sign = np.asarray(problem.log_truth(y, theta)), problem.truth_sign(y, theta)
+            log_truth, sign = problem.log_truth(y, theta)
             error = problem.truth_error(y, theta)
         else:
             center, spread = getattr(given, "value", given), getattr(given, "standard_error", 0.0)

@@ -12,15 +12,13 @@ __all__ = [
     "Variable",
     "gauss_legendre",
     "half_line",
-    "raised",
-    "violations",
 ]
 
 import math
 import os
-import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, wraps
 from threading import RLock
@@ -32,17 +30,12 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
-from torch.distributions.constraints import (
-    Constraint,
-    greater_than,
-    interval,
-    less_than,
-    real,
-    stack,
-)
+from torch.distributions import constraints
+from torch.distributions.constraints import Constraint
 from torch.distributions.transforms import Transform
 
 from amci_core._arguments import check_count, check_number, check_seed
+from amci_core.models.contract import misfits
 from amci_core.models.fingerprint import Fingerprint, fingerprint_of
 
 Array = NDArray[np.float64]
@@ -52,23 +45,6 @@ Ends = float | tuple[float, ...]
 # n nodes within [-1, 1] and their weights, (n,) each; not to be changed.
 gauss_legendre = cache(np.polynomial.legendre.leggauss)
 
-# Methods that end with the argument `generator`.
-SAMPLERS = (
-    *("sample_prior", "sample_likelihood", "sample_theta"),
-    *("sample_defensive", "sample_training"),
-)
-# Functions of x, their first argument.
-DENSITIES = ("log_prior", "log_likelihood", "f")
-# How an f that takes both signs is mended.
-BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegative=False))"
-# What to write in the place of what raises an error with these words.
-INSTEAD = {
-    "Boolean value of Tensor": "x holds many points: write torch.where(x > 0, a, b) for if, & for "
-    "and, | for or, torch.maximum for max",
-    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()",
-    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin",
-    "dtype": "x, y and theta are float64: make your tensors float64 too",
-}
 # torch's global generators belong to the process, not to a thread.
 GLOBAL = RLock()
 # A forked process has none of the threads of its parent's torch, and would wait for them for ever.
@@ -120,44 +96,36 @@ class Variable:
     whole: bool | tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
-        sizes = {np.size(end) for end in (self.low, self.high, *self.typical_range)} - {1}
-        if not (self.dim >= 0 and sizes <= {self.dim} and (self.ends[0] < self.ends[1]).all()):
+        sizes = {np.size(end) for end in (self.low, self.high, *self.typical_range)}
+        if not (sizes <= {1, self.dim} and (self.ends[0] < self.ends[1]).all()):
             raise ValueError(
-                f"{self.name}: expected dim >= 0 and low below high, one number each or one for "
-                f"each coordinate, got {self.dim} and [{self.low}, {self.high}]"
+                f"{self.name}: expected low below high, one number each or one for each of the "
+                f"{self.dim} coordinates, got [{self.low}, {self.high}]"
             )
-        object.__setattr__(self, "low", _joined(self.ends[0]))
-        object.__setattr__(self, "high", _joined(self.ends[1]))
-        low, high = self._of_all(self.typical_range)
-        low, high = np.maximum(low, self.ends[0]), np.minimum(high, self.ends[1])
+        typical = np.clip(self._of_all(*self.typical_range), *self.ends)
         whole = np.broadcast_to(np.array(self.whole, bool), self.dim)
-        low, high = np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high)
-        object.__setattr__(self, "typical_range", (_joined(low), _joined(high)))
+        typical = np.where(whole, [np.ceil(typical[0]), np.floor(typical[1])], typical)
+        low, high = map(_joined, self.ends)
+        vars(self).update(low=low, high=high, typical_range=tuple(map(_joined, typical)))
 
     @cached_property
     def ends(self) -> Array:
         """The smallest and the largest value of each coordinate, (2, D)."""
-        return self._of_all((self.low, self.high))
+        return self._of_all(self.low, self.high)
 
     @cached_property
     def typical(self) -> Array:
         """The lower and the upper end of the typical range of each coordinate, (2, D)."""
-        return self._of_all(self.typical_range)
+        return self._of_all(*self.typical_range)
+
+    def _of_all(self, *ends: Ends) -> Array:
+        return np.stack([np.broadcast_to(np.asarray(end, np.float64), self.dim) for end in ends])
 
     @property
     def allowed(self) -> str:
         """The values that the variable takes, for a message."""
-        kind = f"an array of shape (..., {self.dim})"
-        kind = f"a number or {kind}" if self.dim == 1 else kind
-        return f"{kind} within {written(self.ends)}"
-
-    def _of_all(self, ends: tuple[Ends, Ends]) -> Array:
-        return np.stack([np.broadcast_to(np.asarray(e, np.float64), self.dim) for e in ends])
-
-    @property
-    def all_whole(self) -> bool:
-        """Whether every coordinate takes whole numbers only."""
-        return all(self.whole) if isinstance(self.whole, tuple) else self.whole is True
+        number = "a number or " * (self.dim == 1)
+        return f"{number}an array of shape (..., {self.dim}) within {written(self.ends)}"
 
     def nearest(self, value: Tensor) -> Tensor:
         """The nearest values that the variable takes, (*, D): within its range, some whole."""
@@ -186,9 +154,8 @@ class Variable:
 
     def uniform(self, n: int, generator: torch.Generator, *, typical: bool = False) -> Tensor:
         """n points, uniform over the whole range or the typical one, (n, D) in float32."""
-        u = torch.rand(
-            n, self.dim, dtype=torch.float32, generator=generator, device=generator.device
-        )
+        device = generator.device
+        u = torch.rand(n, self.dim, dtype=torch.float32, generator=generator, device=device)
         low, high = self.typical if typical else self.ends
         return u.new_tensor(low) + u.new_tensor(high - low) * u
 
@@ -201,31 +168,24 @@ class Variable:
         """
         expected = f"{self.name}: expected {self.allowed}, got"
         try:
-            if not isinstance(value, Tensor):
-                # torch takes no reversed arrays, and warns of read-only ones.
-                value = torch.as_tensor(np.array(value, np.float64, order="C"))
+            # torch takes no reversed arrays, and warns of read-only ones.
+            array = value if isinstance(value, Tensor) else np.array(value, np.float64, order="C")
+            tensor = torch.as_tensor(array).detach().double()
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{expected} {value!r:.60}") from error
-        tensor: Tensor = value.detach().double()
         if tensor.ndim == 0 and self.dim == 1:
             tensor = tensor[None]
-        if (tensor.ndim > 1 and tensor.shape[-1] != self.dim) or tensor.numel() == 0:
-            raise ValueError(f"{expected} shape {tuple(tensor.shape)}")
-        if tensor.ndim == 0 or tensor.shape[-1] != self.dim:
+        if tensor.shape[-1:] != (self.dim,) or tensor.numel() == 0:
             hint = ". For several cases pass shape (cases, 1), such as [[1.0], [2.0]]"
-            wanted = f"{self.dim} numbers" if self.dim > 1 else "1 number"
-            raise ValueError(
-                f"{self.name}: expected {wanted}, got {tensor.numel()}{hint * (self.dim == 1)}"
-            )
+            hint *= self.dim == tensor.ndim == 1
+            raise ValueError(f"{expected} shape {tuple(tensor.shape)}{hint}")
         low, high = tensor.new_tensor(self.ends)
-        bad = ~torch.isfinite(tensor) | (tensor < low) | (tensor > high)
+        bad = ~tensor.isfinite() | (tensor < low) | (tensor > high)
         if bad.any():
             raise ValueError(f"{expected} {tensor[bad][0].item():g}")
-        between = tensor != self.nearest(tensor)
-        if between.any():
-            raise ValueError(
-                f"{self.name}: expected whole numbers, got {tensor[between][0].item()}"
-            )
+        bad = tensor != self.nearest(tensor)
+        if bad.any():
+            raise ValueError(f"{self.name}: expected whole numbers, got {tensor[bad][0].item()}")
         return tensor
 
 
@@ -237,19 +197,22 @@ def _joined(values: Array) -> Ends:
 
 def between(low: float, high: float) -> Constraint:
     """The numbers from low to high, either end may be infinite."""
-    if math.isfinite(low):
-        return interval(low, high) if math.isfinite(high) else greater_than(low)
-    return less_than(high) if math.isfinite(high) else real
+    if math.isinf(high):
+        return constraints.real if math.isinf(low) else constraints.greater_than(low)
+    return constraints.less_than(high) if math.isinf(low) else constraints.interval(low, high)
 
 
 def half_line(support: Constraint) -> tuple[Tensor, int] | None:
     """The bound of a half-line, and 1 for x > bound or -1 for x < bound; else None.
 
     Example:
-        >>> half_line(greater_than(2.0))
+        >>> half_line(constraints.greater_than(2.0))
         (tensor(2., dtype=torch.float64), 1)
     """
-    for kind, end, sign in ((greater_than, "lower_bound", 1), (less_than, "upper_bound", -1)):
+    for kind, end, sign in (
+        (constraints.greater_than, "lower_bound", 1),
+        (constraints.less_than, "upper_bound", -1),
+    ):
         if isinstance(support, kind):
             bound = getattr(support, end)
             return (bound if isinstance(bound, Tensor) else torch.tensor(bound).double()), sign
@@ -272,38 +235,36 @@ def _has(problem: Problem, argument: str, text: str) -> ValueError:
     return ValueError(f"{argument}: {problem.name} has {text}")
 
 
-def _seeded(sampler: Callable[..., Any]) -> Callable[..., Any]:
-    """A sampler whose draws depend on its generator alone, even if it uses torch's global one.
+@contextmanager
+def seeded(generator: torch.Generator) -> Iterator[None]:
+    """Seeds torch's global generator from a copy of `generator`, and restores it after.
 
     `torch.distributions` take no generator: `Gamma(2.0, 1.0).sample()` draws from the global one.
-    While the sampler runs, the global one is seeded from a copy of `generator`, and restored
-    after. If the global one was used, `generator` advances by a number, so that the next call
-    draws anew.
+    If that was used, `generator` advances by a number, so that the next call draws anew.
     """
-
-    @wraps(sampler)
-    def draw(*arguments: Any, **named: Any) -> Any:
-        # Sent to another process it takes what it names along, and a lock cannot be sent.
-        return _drawn(sampler, *arguments, **named)
-
-    return draw
-
-
-def _drawn(sampler: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    generator: torch.Generator = named.get("generator", arguments[-1])
     device = generator.device
-    copy = torch.Generator(device=device)
-    copy.set_state(generator.get_state())
+    on_gpu = device.type == "cuda"
+    module: Any = torch.cuda if on_gpu else torch
+    copy = generator.clone_state()
     seed = int(torch.randint(2**62, (), generator=copy, device=device))
-    module: Any = torch.cuda if device.type == "cuda" else torch
-    with GLOBAL, torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with GLOBAL, torch.random.fork_rng([device] if on_gpu else []):
         module.manual_seed(seed)
         before = module.get_rng_state()
-        drawn = sampler(*arguments, **named)
+        yield
         used = not torch.equal(before, module.get_rng_state())
     if used:
         torch.rand((), generator=generator, device=device)
-    return drawn
+
+
+def _seeded(sampler: Callable[..., Any]) -> Callable[..., Any]:
+    """A sampler whose draws follow from its last argument, `generator`, alone."""
+
+    @wraps(sampler)
+    def draw(*arguments: Any, **named: Any) -> Any:
+        with seeded(named.get("generator", arguments[-1])):
+            return sampler(*arguments, **named)
+
+    return draw
 
 
 def _off_the_ends(density: Callable[..., Any]) -> Callable[..., Any]:
@@ -318,6 +279,14 @@ def _off_the_ends(density: Callable[..., Any]) -> Callable[..., Any]:
         return density(self, self.x.off_the_ends(x), *arguments, **named)
 
     return evaluated
+
+
+# How methods that subclasses define are wrapped.
+WRAPPERS = {
+    **dict.fromkeys(("sample_prior", "sample_likelihood", "sample_theta"), _seeded),
+    **dict.fromkeys(("sample_defensive", "sample_training"), _seeded),
+    **dict.fromkeys(("log_prior", "log_likelihood", "f"), _off_the_ends),
+}
 
 
 class Problem(ABC):
@@ -368,15 +337,16 @@ class Problem(ABC):
     theta: Variable | None = None
     nonnegative: bool
     f_range: tuple[float, float] = (-math.inf, math.inf)
+    # Maps of the line onto the range of a coordinate of x, by the names that flows know them by.
+    coordinate_transforms: Mapping[str, Transform] = {}
     _valid = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        wraps = dict.fromkeys(SAMPLERS, _seeded) | dict.fromkeys(DENSITIES, _off_the_ends)
-        for name, wrap in wraps.items():
+        for name, wrapper in WRAPPERS.items():
             method = vars(cls).get(name)
             if isinstance(method, FunctionType) and method is not vars(Problem)[name]:
-                setattr(cls, name, wrap(method))
+                setattr(cls, name, wrapper(method))
 
     # What a subclass defines.
 
@@ -425,10 +395,9 @@ class Problem(ABC):
     @property
     def support(self) -> Constraint:
         """The set outside which the prior is zero: by default the range of x."""
-        each = self.x.ends.T.tolist()
-        if all(ends == each[0] for ends in each):
-            return between(*each[0])
-        return stack([between(*ends) for ends in each], dim=-1)
+        ranges = [between(low, high) for low, high in self.x.ends.T.tolist()]
+        alike = (self.x.ends == self.x.ends[:, :1]).all()
+        return ranges[0] if alike else constraints.stack(ranges, dim=-1)
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
         """The set outside which f_plus(.; theta) is zero; by default the prior's support."""
@@ -437,11 +406,6 @@ class Problem(ABC):
     def support_minus(self, theta: Tensor | None) -> Constraint:
         """The set outside which f_minus(.; theta) is zero; by default the prior's support."""
         return self.support
-
-    @property
-    def coordinate_transforms(self) -> Mapping[str, Transform]:
-        """Maps of the line onto the range of a coordinate of x, by the name flows know them by."""
-        return {}
 
     def sample_training(
         self, n: int, generator: torch.Generator
@@ -478,10 +442,7 @@ class Problem(ABC):
     @property
     def has_defensive(self) -> bool:
         """Whether it has a defensive density of its own: whether it defines `sample_defensive`."""
-        return self._defines("sample_defensive")
-
-    def _defines(self, method: str) -> bool:
-        return getattr(type(self), method) is not getattr(Problem, method)
+        return type(self).sample_defensive is not Problem.sample_defensive
 
     def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
         """The theta at which proposals for f - shift are needed; by default theta itself."""
@@ -527,6 +488,9 @@ class Problem(ABC):
     def knows_bound(self) -> bool:
         """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
         return self._defines("_log_mean_absolute_deviation")
+
+    def _defines(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(Problem, method)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -588,25 +552,9 @@ class Problem(ABC):
                 or a method of the problem returns what does not fit, at its first use.
         """
         _validate(self)
-        for variable, value in ((self.y, y), (self.theta, theta)):
-            if variable is not None and value is None:
-                raise ValueError(
-                    f"{variable.name}: {self.name} needs it ({variable.meaning}). Pass "
-                    f"{variable.allowed}"
-                )
-        if self.y is not None:
-            y = self.y.check(y)
-        elif y is None or (isinstance(y, Tensor) and y.shape[-1:] == (0,)):
-            y = torch.zeros(0, dtype=torch.float64) if y is None else y.double()
-        else:
-            raise ValueError(f"y: {self.name} has no y, got {y!r}. Leave y out")
+        y, theta = self._checked("y", y), self._checked("theta", theta)
         if self.theta is None:
-            if theta is not None:
-                raise ValueError(
-                    f"theta: {self.name} has no theta, got {theta!r}. Leave theta out"
-                )
             return y, None
-        theta = self.theta.check(theta)
         try:
             batch = np.broadcast_shapes(y.shape[:-1], theta.shape[:-1])
         except ValueError:
@@ -616,6 +564,20 @@ class Problem(ABC):
             ) from None
         return y.expand(*batch, -1), theta.expand(*batch, -1)
 
+    def _checked(self, name: str, value: Any) -> Tensor:
+        """y or theta; without columns if the problem has none."""
+        variable: Variable | None = getattr(self, name)
+        if variable is None:
+            empty = torch.zeros(0) if value is None else value
+            if isinstance(empty, Tensor) and empty.shape[-1:] == (0,):
+                return empty.double()
+            raise ValueError(f"{name}: {self.name} has no {name}, got {value!r}. Leave {name} out")
+        if value is None:
+            raise ValueError(
+                f"{name}: {self.name} needs it ({variable.meaning}). Pass {variable.allowed}"
+            )
+        return variable.check(value)
+
     def truth(self, y: Any = None, theta: Any = None) -> Array:
         """mu(y, theta), in the batch shape; 0 where it underflows (see `log_truth`).
 
@@ -624,17 +586,20 @@ class Problem(ABC):
         Raises:
             ValueError: see `check`; or the problem does not know it.
         """
-        log_mu, sign = self._log_truth(*self.check(y, theta))
+        log_mu, sign = self.log_truth(y, theta)
         return sign * np.exp(log_mu)
 
-    def truth_sign(self, y: Any = None, theta: Any = None) -> Array:
-        """The sign of mu(y, theta), in the batch shape; 0 where mu is zero. Raises as `truth`."""
-        return self._log_truth(*self.check(y, theta))[1]
+    def log_truth(self, y: Any = None, theta: Any = None) -> tuple[Array, Array]:
+        """log|mu(y, theta)| in nats and the sign of mu, each in the batch shape; -inf and 0 where
+        mu is zero. Raises as `truth`.
 
-    def log_truth(self, y: Any = None, theta: Any = None) -> Array:
-        """log|mu(y, theta)| in nats, in the batch shape; -inf where mu is zero.
-        Raises as `truth`."""
-        return self._log_truth(*self.check(y, theta))[0]
+        Example:
+            >>> from amci_core import problem
+            >>> log_mu, sign = problem("gain-loss").log_truth(y=1.0, theta=3.0)
+            >>> float(sign)
+            -1.0
+        """
+        return self._log_truth(*self.check(y, theta))
 
     def truth_error(self, y: Any = None, theta: Any = None) -> Array:
         """Relative standard error of `truth`, in the batch shape; 0 where that is exact.
@@ -696,22 +661,21 @@ class Problem(ABC):
                 the problem does not know its mismatch, has no path, or f is zero on it.
         """
         level = check_number("level", level, "a number of nats >= 0", allowed=lambda v: v >= 0)
-        case = self._single(y, theta)
-
-        def excess(t: float) -> float:
-            return self._mismatch_along(case, t) - level
-
-        if excess(0.0) >= 0:
-            t = 0.0
-        else:
-            t = 1.0 if excess(1.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-12))
-        return self._arrays(*self._path(*case, t))
+        low, high = self.mismatch_range(y, theta)
+        start = self.check(y, theta)
+        t = float(level > low)
+        if low < level < high:
+            t = float(brentq(lambda t: self._mismatch_along(start, t) - level, 0, 1, xtol=1e-12))
+        return self._arrays(*self._path(*start, t))
 
     def mismatch_range(self, y: Any = None, theta: Any = None) -> tuple[float, float]:
         """The mismatch in nats at both ends of the path from one y, theta.
         Raises as `at_mismatch`."""
-        case = self._single(y, theta)
-        return self._mismatch_along(case, 0.0), self._mismatch_along(case, 1.0)
+        start = self.check(y, theta)
+        if start[0].ndim > 1:
+            batch = tuple(start[0].shape[:-1])
+            raise ValueError(f"y: expected a single case, got batch shape {batch}")
+        return self._mismatch_along(start, 0.0), self._mismatch_along(start, 1.0)
 
     def _mismatch_along(self, case: tuple[Tensor, Tensor | None], t: float) -> float:
         y, theta = self._path(*case, t)
@@ -724,12 +688,6 @@ class Problem(ABC):
                 "narrow typical_range"
             )
         return level
-
-    def _single(self, y: Any, theta: Any) -> tuple[Tensor, Tensor | None]:
-        y, theta = self.check(y, theta)
-        if y.ndim > 1:
-            raise ValueError(f"y: expected a single case, got batch shape {tuple(y.shape[:-1])}")
-        return y, theta
 
     def log_joint(self, x: Tensor, y: Tensor) -> Tensor:
         """log p(x, y) in nats; x: (*, n, D), y: (*, D), result: (*, n)."""
@@ -828,10 +786,10 @@ class DerivedProblem(Problem):
 
     # The proposals that change places with another f.
     swapped = "q1_plus", "q1_plus"
-    # What does not depend on f, without abstract methods and properties.
+    # What does not depend on f, and has no definition of its own below.
     shared: tuple[str, ...] = (
-        *("x", "y", "theta", "log_likelihood", "sample_likelihood", "sample_theta"),
-        *("log_evidence", "_log_evidence"),
+        *("x", "y", "theta", "coordinate_transforms", "prior_from_uniform", "sample_theta"),
+        *("log_likelihood", "sample_likelihood", "log_evidence", "_log_evidence"),
     )
 
     def __init__(self, original: Problem) -> None:
@@ -851,16 +809,9 @@ class DerivedProblem(Problem):
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.original.sample_prior(n, generator)
 
-    def prior_from_uniform(self, u: Tensor) -> Tensor | None:
-        return self.original.prior_from_uniform(u)
-
     @property
     def support(self) -> Constraint:
         return self.original.support
-
-    @property
-    def coordinate_transforms(self) -> Mapping[str, Transform]:
-        return self.original.coordinate_transforms
 
 
 class Complement(DerivedProblem):
@@ -901,6 +852,14 @@ class _Negated(DerivedProblem):
         *("_log_mean_absolute_deviation", "_mismatch", "_path"),
     )
 
+    def __init__(self, original: Problem) -> None:
+        super().__init__(original)
+        low, high = original.f_range
+        self.f_range = -high, -low
+
+    def _defines(self, method: str) -> bool:
+        return self.original._defines(method)
+
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         return -self.original.f(x, theta)
 
@@ -920,148 +879,14 @@ class _Negated(DerivedProblem):
     def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
         return self.original._log_parts(y, theta)[::-1]
 
-    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
-        # -f - c = -(f - (-c))
-        return self.original.shifted(theta, -shift)
-
-    @property
-    def f_range(self) -> tuple[float, float]:  # type: ignore[override]
-        low, high = self.original.f_range
-        return -high, -low
-
-    @property
-    def knows_truth(self) -> bool:
-        return self.original.knows_truth
-
-    @property
-    def knows_bound(self) -> bool:
-        return self.original.knows_bound
-
-
-# The contract of a problem's methods, tried at the first use.
-
-
-@dataclass(frozen=True)
-class Violation:
-    """What a method returned instead of what was expected.
-
-    Arguments:
-        method: Its name.
-        text: One sentence without the method's name.
-        cause: The exception that it raised, or None.
-    """
-
-    method: str
-    text: str
-    cause: Exception | None = None
-
-    def __str__(self) -> str:
-        return f"{self.method}: {self.text}"
-
-
-def violations(
-    problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16
-) -> list[Violation]:
-    """What does not fit: shapes, types, signs and exceptions of a problem's methods.
-
-    Every method is tried at a few draws. Samplers come first: if one is wrong, the methods that
-    need its draws are left for the next time.
-
-    Arguments:
-        problem: The problem.
-        batch: The batch shape of y and theta, (*).
-        points: Points x of each case.
-    """
-    generator = torch.Generator().manual_seed(0)
-    cases, shape = math.prod(batch), (*batch, points)
-    n, dim = cases * points, problem.x.dim
-    misfits: list[Violation] = []
-
-    def fitting(method: str, value: Any, shape: tuple[int, ...], kinds: Any) -> bool:
-        if isinstance(value, Tensor) and value.shape == shape and value.dtype in kinds:
-            return True
-        came = type(value).__name__
-        if isinstance(value, Tensor):
-            came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
-        kind = "float64" if len(kinds) == 1 else "floating point"
-        hint = ". Write torch's functions, such as torch.exp" * isinstance(value, np.ndarray)
-        text = f"expected a {kind} tensor of shape {shape}, got {came}{hint}"
-        misfits.append(Violation(method, text))
-        return False
-
-    def called(method: str, shape: tuple[int, ...] | None, kinds: Any, *arguments: Any) -> Any:
-        """What a method returns; None if it raises or does not fit, which is noted."""
-        try:
-            value = getattr(problem, method)(*arguments)
-        except Exception as error:
-            text = raised(error)
-            # The package's own errors begin with the method's name.
-            text = str(error).removeprefix(f"{method}: ") if f": {method}: " in text else text
-            misfits.append(Violation(method, text, error))
-            return None
-        return value if shape is None or fitting(method, value, shape, kinds) else None
-
-    floating, exact = (
-        (torch.float64, torch.float32, torch.float16, torch.bfloat16),
-        (torch.float64,),
-    )
-    x = called("sample_prior", (n, dim), floating, n, generator)
-    if x is None:
-        return misfits
-    y, theta = x[:, :0], None
-    if problem.y is not None:
-        y = called("sample_likelihood", (n, problem.y.dim), floating, x, generator)
-    if problem.theta is not None:
-        theta = called("sample_theta", (cases, problem.theta.dim), floating, cases, generator)
-    if misfits:
-        return misfits
-    x = x.double().reshape(*shape, dim)
-    y = y[:cases].double().reshape(*batch, -1)
-    theta = None if theta is None else theta.double().reshape(*batch, -1)
-    wide = None if theta is None else theta[..., None, :]
-    called("log_prior", shape, exact, x)
-    called("log_likelihood", shape, exact, x, y[..., None, :])
-    f = called("f", shape, exact, x, wide)
-    if f is not None and problem.nonnegative and (f < 0).any():
-        text = (
-            f"expected values >= 0, since nonnegative is True, got {float(f.min()):g}. "
-            f"{BOTH_SIGNS}"
-        )
-        misfits.append(Violation("f", text))
-    elif f is not None:
-        low, high = problem.f_range
-        beyond = f[f.isfinite() & ((f < low) | (f > high))]
-        if len(beyond):
-            text = f"expected values within f_range, [{low:g}, {high:g}], got {float(beyond[0]):g}"
-            misfits.append(Violation("f", text))
-    # The defensive density may be the prior.
-    if any(misfit.method == "log_prior" for misfit in misfits):
-        return misfits
-    pair = called("sample_defensive", None, None, y, theta, points, generator)
-    if pair is not None:
-        x, log_q = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair)
-        if fitting("sample_defensive", x, (*shape, dim), exact):
-            fitting("sample_defensive", log_q, shape, exact)
-            called("log_defensive", shape, exact, x, y, theta)
-    return misfits
-
-
-def raised(error: Exception) -> str:
-    """An exception in a short sentence, and what to write instead."""
-    # torch appends all values of a tensor.
-    text = " ".join(str(error).partition(":\ntensor(")[0].split())
-    text = text or f"in {traceback.extract_tb(error.__traceback__)[-1].name}"
-    hint = next((f". {hint}" for words, hint in INSTEAD.items() if words in text), "")
-    return f"raised {type(error).__name__}: {text[:240].rstrip('.')}{hint}"
-
 
 def _validate(problem: Problem) -> None:
     """Refuses a problem, once, whose methods do not return what they have to."""
     if problem._valid:
         return
-    misfits = violations(problem)
-    if misfits:
-        raise ValueError("; ".join(map(str, misfits))) from misfits[0].cause
+    errors = misfits(problem)
+    if errors:
+        raise ValueError("; ".join(map(str, errors))) from (errors[0].__cause__ or errors[0])
     if problem.y is not None and problem.y.whole is None:
         problem.y = replace(problem.y, whole=_whole_coordinates(problem))
     problem._valid = True

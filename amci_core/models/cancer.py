@@ -97,9 +97,6 @@ class Response(Transform):
         return log_y + log_rest - self._to_line(log_y - log_rest)[1].log()
 
 
-TRANSFORMS = {"response": Response()}
-
-
 class TumourTreatment(Problem):
     r"""The probability that a treatment succeeds, given two measurements of a tumour.
 
@@ -120,6 +117,7 @@ class TumourTreatment(Problem):
 
     nonnegative = True
     f_range = (0.0, 1.0)
+    coordinate_transforms: Mapping[str, Transform] = {"response": Response()}
 
     name = "cancer"
     title = "Planning a cancer treatment"
@@ -200,10 +198,6 @@ class TumourTreatment(Problem):
     @property
     def support(self) -> Constraint:
         return constraints.stack([constraints.positive, constraints.unit_interval], dim=-1)
-
-    @property
-    def coordinate_transforms(self) -> Mapping[str, Transform]:
-        return TRANSFORMS
 
     def sample_training(
         self, n: int, generator: torch.Generator

@@ -32,7 +32,8 @@ from torch.distributions.constraints import (
 )
 from torch.distributions.transforms import Transform, _InverseTransform
 
-from amci_core.models.base import GLOBAL, Array, Density, Problem, Variable, raised
+from amci_core.models.base import GLOBAL, Array, Density, Problem, Variable
+from amci_core.models.contract import raised
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
 from amci_core.models.line import LineProblem

@@ -82,7 +82,7 @@ def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
     problem, proposals = amci.problem("tail-5d"), amci.load_proposals("tail-5d")
     n, y, theta = 150, np.full(5, -12.0), np.full(5, 2.0)
     found = amci.estimate(problem, proposals, np.tile(y, (n, 1)), theta, draws=512, seed=1)
-    log_mu = problem.log_truth(y, theta)
+    log_mu, _ = problem.log_truth(y, theta)
     assert log_mu < np.log(1e-162)
     spread = np.sqrt(np.mean(np.expm1(found.log_value - log_mu) ** 2))
     assert spread > 0.1
@@ -326,7 +326,7 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     ("changed", "message"),
     [
         ({"y": 9.0}, r"y: expected .* within \[-8, 8\], got 9"),
-        ({"y": [0.0, 1.0]}, r"y: expected 1 number, got 2"),
+        ({"y": [0.0, 1.0]}, r"y: expected a number .* got shape \(2,\)"),
         ({"draws": 0}, r"draws: expected a whole number from 1 to 20,000,000, got 0"),
         ({"draws": 1}, r"draws: expected at least 2, one per proposal, got 1"),
         ({"draws": {"q2": 5}}, r"draws: expected a number for each of q1_plus, q2, .* got"),

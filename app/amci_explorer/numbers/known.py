@@ -95,14 +95,14 @@ def exact(problem: Problem, y: Any = None, theta: Any = None) -> Mu:
 
 def log_truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
     """log|mu(y, theta)| in nats; NaN where the problem does not know it."""
-    found = _known(problem, "log_truth", _case(y), _case(theta))
-    return math.nan if found is None else float(found)
+    known = _known(problem, "log_truth", _case(y), _case(theta))
+    return math.nan if known is None else float(known[0])
 
 
 def truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
     """mu(y, theta), in units of f; NaN where the problem does not know it."""
-    sign = 1 if problem.nonnegative else _known(problem, "truth_sign", _case(y), _case(theta))
-    return math.nan if sign is None else float(sign) * math.exp(log_truth(problem, y, theta))
+    known = _known(problem, "truth", _case(y), _case(theta))
+    return math.nan if known is None else float(known)
 
 
 def level(

@@ -1,0 +1,142 @@
+r"""The contract of a problem: what its methods return, tried at a few draws at the first use."""
+
+from __future__ import annotations
+
+__all__ = ["BOTH_SIGNS", "misfits", "raised"]
+
+import math
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from amci_core.models.base import Problem
+
+# How an f that takes both signs is mended.
+BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegative=False))"
+# What to write in the place of what raises an error with these words.
+INSTEAD = {
+    "Boolean value of Tensor": "x holds many points: write torch.where(x > 0, a, b) for if, & for "
+    "and, | for or, torch.maximum for max",
+    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()",
+    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin",
+    "dtype": "x, y and theta are float64: make your tensors float64 too",
+}
+# Types of densities and of f; draws may be of any floating point type.
+EXACT = (torch.float64,)
+FLOATING = (*EXACT, torch.float32, torch.float16, torch.bfloat16)
+
+
+def misfits(problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16) -> list[ValueError]:
+    """Errors of methods that raise, or return another shape, type or sign than they have to.
+
+    Every method is called at a few draws. Samplers come first: if one is wrong, the methods that
+    need its draws are left for the next time.
+
+    Arguments:
+        problem: The problem.
+        batch: The batch shape of y and theta, (*).
+        points: Points x of each case.
+
+    Returns:
+        The errors, whose texts begin with the method's name; empty if there are none.
+    """
+    generator = torch.Generator().manual_seed(0)
+    shape = (*batch, points)
+    try:
+        x, y, theta = _draws(problem, batch, points, generator)
+    except ValueError as error:
+        return [error]
+    errors = []
+    functions: dict[str, tuple[Any, ...]] = {
+        "log_prior": (x,),
+        "log_likelihood": (x, y[..., None, :]),
+        "f": (x, None if theta is None else theta[..., None, :]),
+    }
+    for method, arguments in functions.items():
+        try:
+            value = _called(problem, method, *arguments)
+            _check_tensor(method, value, shape)
+            if method == "f":
+                _check_range(problem, value)
+        except ValueError as error:
+            errors.append(error)
+    if errors:  # the defensive density may be the prior
+        return errors
+    try:
+        draws = _called(problem, "sample_defensive", y, theta, points, generator)
+        x, log_q = draws if isinstance(draws, tuple) and len(draws) == 2 else (draws, draws)
+        _check_tensor("sample_defensive", x, (*shape, problem.x.dim))
+        _check_tensor("sample_defensive", log_q, shape)
+        _check_tensor("log_defensive", _called(problem, "log_defensive", x, y, theta), shape)
+    except ValueError as error:
+        errors.append(error)
+    return errors
+
+
+def _draws(
+    problem: Problem, batch: tuple[int, ...], points: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """x (*, n, D), y (*, D_y) and theta (*, D_theta) in float64."""
+    cases = math.prod(batch)
+    n = cases * points
+    x = _called(problem, "sample_prior", n, generator)
+    _check_tensor("sample_prior", x, (n, problem.x.dim), FLOATING)
+    y, theta = x[:, :0], None
+    if problem.y is not None:
+        y = _called(problem, "sample_likelihood", x, generator)
+        _check_tensor("sample_likelihood", y, (n, problem.y.dim), FLOATING)
+    if problem.theta is not None:
+        theta = _called(problem, "sample_theta", cases, generator)
+        _check_tensor("sample_theta", theta, (cases, problem.theta.dim), FLOATING)
+        theta = theta.double().reshape(*batch, problem.theta.dim)
+    x = x.double().reshape(*batch, points, problem.x.dim)
+    return x, y[:cases].double().reshape(*batch, y.shape[-1]), theta
+
+
+def _called(problem: Problem, method: str, *arguments: Any) -> Any:
+    try:
+        return getattr(problem, method)(*arguments)
+    except Exception as error:
+        # The package's own errors begin with the method's name.
+        text = str(error) if str(error).startswith(f"{method}: ") else f"{method}: {raised(error)}"
+        raise ValueError(text) from error
+
+
+def _check_tensor(
+    method: str, value: Any, shape: tuple[int, ...], dtypes: tuple[torch.dtype, ...] = EXACT
+) -> None:
+    if isinstance(value, Tensor) and value.shape == shape and value.dtype in dtypes:
+        return
+    came = type(value).__name__
+    if isinstance(value, Tensor):
+        came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    hint = ". Write torch's functions, such as torch.exp" * isinstance(value, np.ndarray)
+    kind = "float64" if dtypes == EXACT else "floating point"
+    raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}{hint}")
+
+
+def _check_range(problem: Problem, f: Tensor) -> None:
+    if problem.nonnegative and (f < 0).any():
+        raise ValueError(
+            f"f: expected values >= 0, since nonnegative is True, got {float(f.min()):g}. "
+            f"{BOTH_SIGNS}"
+        )
+    low, high = problem.f_range
+    beyond = f[f.isfinite() & ((f < low) | (f > high))]
+    if len(beyond):
+        raise ValueError(
+            f"f: expected values within f_range, [{low:g}, {high:g}], got {float(beyond[0]):g}"
+        )
+
+
+def raised(error: Exception) -> str:
+    """An exception in a short sentence, and what to write instead."""
+    # torch appends all values of a tensor.
+    text = " ".join(str(error).partition(":\ntensor(")[0].split())
+    text = text or f"in {traceback.extract_tb(error.__traceback__)[-1].name}"
+    hint = next((f". {hint}" for words, hint in INSTEAD.items() if words in text), "")
+    return f"raised {type(error).__name__}: {text[:240].rstrip('.')}{hint}"
