@@ -42,16 +42,6 @@ def uneven(j):
     return points(j, np.log([1.0, 2.0, 3.0, 4.0]), [0, 1, 0, 1])
 
 
-def test_even_weights_count_in_full():
-    found = diagnosed(reuse(alpha=1, beta=0), row(even(0), even(2)))
-    assert set(found) == {"E1_plus", "E2"}
-    for term in found.values():
-        assert term.ess == pytest.approx(8)
-        assert term.largest_weight == pytest.approx(1 / 8)
-        assert term.nonzero_share == 1
-        assert term.draws == 8
-
-
 def test_uneven_weights_follow_the_formula():
     found = diagnosed(snis_q2(), row(uneven(2)))
     w = np.array([1, 2, 3, 4])

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from discrete import judged, prepared, signed
+from discrete import signed
 
 from amci_core.estimators import moments, relative_variance
-from amci_core.estimators.tables import amci, snis_q1, snis_q2
+from amci_core.estimators.tables import amci, snis_q1
 
 MODEL = signed()
 REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
@@ -58,12 +58,6 @@ def test_a_proposal_that_misses_mass_has_an_infinite_variance(table):
     assert (relative_variance(table, found) == np.inf).all()
     # AMCI uses q1_plus for E1_plus alone, and of that it misses nothing.
     assert np.isfinite(relative_variance(amci(), found)).all()
-
-
-def test_an_error_is_unknown_where_the_own_draws_have_one_f():
-    draws = MODEL.draws((0, 0, 2, 2), runs=500, seed=8)
-    found = judged(prepared(snis_q2(), draws)).standard_error
-    np.testing.assert_array_equal(np.isnan(found), draws.f[:, 0] == draws.f[:, 1])
 
 
 def with_one_giant(draws):

@@ -4,23 +4,8 @@ import numpy as np
 from discrete import judged, signed
 
 from amci_core.estimators import ESTIMATORS
-from amci_core.estimators.estimators import Mixture
 
 MODEL = signed()
-
-
-def test_points_are_weighted_by_the_density_of_the_mixture():
-    draws = MODEL.draws((8, 8, 8), runs=3, seed=0)
-    mixture = Mixture(stratified=False)
-    components = np.random.default_rng(0).integers(3, size=(3, 8))
-    mixed = mixture.running(draws, [8], np.random.default_rng(0)).draws
-    assert mixed.present == (2,)
-    for run, i in np.ndindex(3, 8):
-        source = draws.stretch(int(components[run, i])).start + i
-        q = [np.exp(draws.log_q[j][run, source]) for j in range(3)]
-        expected = draws.log_joint[run, source] - np.log(np.mean(q))
-        np.testing.assert_allclose(mixed.log_weight(2)[run, i], expected, rtol=1e-12)
-        assert mixed.f[run, i] == draws.f[run, source]
 
 
 def test_stratifying_lowers_the_variance_of_a_term():
