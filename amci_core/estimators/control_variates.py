@@ -134,7 +134,7 @@ class Regression:
                 h[t] = scale[..., None] * (r - np.vecmat(b, Q))
                 size[t] = np.abs(scale[..., None] * y)
         mu = self.combined.ratio[..., 0]
-        return errors_of(self.draws, log_mu, mu, h, size, residuals=True)
+        return errors_of(self.draws, log_mu, mu, h, size)
 
 
 def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:

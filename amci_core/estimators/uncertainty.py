@@ -178,7 +178,12 @@ class Errors:
 
 
 def errors_of(
-    draws: Draws, log_unit: Array, value: Array, h: Array, size: Array, *, residuals: bool
+    draws: Draws,
+    log_unit: Array,
+    value: Array,
+    h: Array,
+    size: Array,
+    silent: NDArray[np.bool_] | bool = False,
 ) -> Errors:
     """The errors of an estimate from what each draw adds to its terms.
 
@@ -188,19 +193,16 @@ def errors_of(
         value: The estimate in that unit, (*).
         h: What each adds to E1_plus, E1_minus and E2, over E2, (3, *, n).
         size: What each carries of these terms, in absolute value, (3, *, n).
-        residuals: Whether h are those of a regression, all of them zero for exact proposals.
+        silent: Whether no draw adds to the error though proposals are not exact, (*).
     """
     counts = tuple(draws.counts.values())
     mu = value[..., None]
     size_of_mu = size[0] + size[1] + np.abs(mu) * size[2]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         logs = np.abs([np.log(np.abs(draws.f)), draws.log_joint])
         mu_in_f = mu * np.exp(log_unit)[..., None]
         same = np.abs(draws.f - mu_in_f) <= ROUNDING * np.abs(mu_in_f)
-    silent = (same | (draws.log_joint == -np.inf)).all(axis=-1)
-    if not residuals:
-        z = h[0] - h[1] - mu * h[2]
-        silent |= np.abs(z).sum(axis=-1) <= ROUNDING * size_of_mu.sum(axis=-1)
+    same |= draws.log_joint == -np.inf
     # Of log f and log p, each known to its rounding error, and of some operations.
     nats = 8 + np.where(np.isfinite(logs), logs, 0.0).sum(axis=0)
     return Errors(
@@ -212,7 +214,7 @@ def errors_of(
         sets=draws.strata,
         rounding=np.asarray(np.finfo(float).eps * np.vecdot(size_of_mu, nats)),
         carried_by=np.fmin(effective_number(size_of_mu), effective_number(size[2])),
-        silent=silent,
+        silent=np.asarray(silent | same.all(axis=-1)),
     )
 
 
@@ -240,8 +242,10 @@ def table_errors(prepared: Prepared, combined: Combined, seen: Pooled) -> Errors
                 h_j[t] = v[..., t, None] * seen.over(log_units[t], t, j)
             own = draws.stretch(j)
             h[..., own], h_by_proposal[j] = h_j[..., own] / draws.count(j), h_j
+        summands = np.stack([h[0], -h[1], -value[..., None] * h[2]])
+        silent = np.abs(summands.sum(axis=0)).sum(-1) <= ROUNDING * np.abs(summands).sum((0, -1))
     strata = prepared.components or draws
-    errors = errors_of(strata, log_unit, value, h, np.abs(h), residuals=False)
+    errors = errors_of(strata, log_unit, value, h, np.abs(h), silent)
     if prepared.components is not None:
         return errors
     by_all = _by_all_draws(table, errors, seen, h_by_proposal)
