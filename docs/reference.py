@@ -41,23 +41,17 @@ this page.
 GROUPS = {
     "Problems": {
         "amci": (
-            "problems",
-            "problem",
-            "model",
-            "several",
-            "load_problem",
-            "with_target",
-            "check",
+            *("problems", "problem", "model", "several", "load_problem", "with_target", "check"),
+            *("Problem", "Variable"),
         ),
-        "amci_core.target": ("fallback_proposals",),
         "amci_core.checking": ("Checked", "Finding"),
-        "amci_core.models": ("Problem", "LineProblem", "Variable", "DefensiveDensity"),
+        "amci_core.models": ("LineProblem", "DefensiveDensity"),
     },
     "Proposals": {
-        "amci": ("load_proposals", "load_history"),
+        "amci": ("load_proposals", "load_history", "fallback_proposals", "Proposals"),
         "amci_core.flows": None,
     },
-    "Training": {"amci": ("learn",), "amci_core.training": None},
+    "Training": {"amci": ("learn", "Choices"), "amci_core.training": None},
     "Estimates": {
         "amci": (
             *("estimate", "estimate_several", "estimate_to"),
@@ -69,7 +63,7 @@ GROUPS = {
         "amci_core.reference": None,
     },
     "Errors": {
-        "amci": ("error_curves", "reuse_errors", "evaluate", "amortization_map"),
+        "amci": ("error_curves", "reuse_errors", "evaluate", "amortization_map", "read_cases"),
         "amci_core.evaluation": None,
     },
     "Tables": {"amci_core.estimators.tables": None},
@@ -77,13 +71,6 @@ GROUPS = {
         "amci_explorer.plots": ("densities", "error_curves", "diagnostics"),
         "amci_explorer.cell": ("Explorer",),
     },
-}
-# Streams have the docstring of the function that gives their last item.
-STREAMED = {
-    f"stream_{name}": f"Yields what `{plain}` returns, better and better, while it computes."
-    for name, plain in {
-        "learning": "learn",
-    }.items()
 }
 
 
@@ -108,8 +95,7 @@ def _rows(modules: dict[str, tuple[str, ...] | None]) -> Iterator[str]:
             if names is None and any(getattr(amci, each) is value for each in amci.__all__):
                 continue
             seen.append(value)
-            said = STREAMED.get(name, first_sentence(value))
-            yield f"| `{module}.{name}` | {said} |\n"
+            yield f"| `{module}.{name}` | {first_sentence(value)} |\n"
 
 
 def first_sentence(value: Any) -> str:

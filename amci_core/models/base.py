@@ -243,15 +243,19 @@ def seeded(generator: torch.Generator) -> Iterator[None]:
     If that was used, `generator` advances by a number, so that the next call draws anew.
     """
     device = generator.device
-    on_gpu = device.type == "cuda"
-    module: Any = torch.cuda if on_gpu else torch
-    copy = generator.clone_state()
-    seed = int(torch.randint(2**62, (), generator=copy, device=device))
-    with GLOBAL, torch.random.fork_rng([device] if on_gpu else []):
-        module.manual_seed(seed)
-        before = module.get_rng_state()
-        yield
-        used = not torch.equal(before, module.get_rng_state())
+    stream = torch.default_generator
+    if device.type == "cuda":
+        stream = torch.cuda.default_generators[device.index or 0]
+    seed = int(torch.randint(2**62, (), generator=generator.clone_state(), device=device))
+    # `torch.random.fork_rng` and `torch.manual_seed` take a millisecond.
+    with GLOBAL:
+        outside = stream.get_state()
+        try:
+            before = stream.manual_seed(seed).get_state()
+            yield
+            used = not torch.equal(before, stream.get_state())
+        finally:
+            stream.set_state(outside)
     if used:
         torch.rand((), generator=generator, device=device)
 
@@ -489,9 +493,6 @@ class Problem(ABC):
         """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
         return self._defines("_log_mean_absolute_deviation")
 
-    def _defines(self, method: str) -> bool:
-        return getattr(type(self), method) is not getattr(Problem, method)
-
     @cached_property
     def fingerprint(self) -> Fingerprint:
         """What it is known by instead of its name, see `amci_core.models.fingerprint`.
@@ -577,6 +578,9 @@ class Problem(ABC):
                 f"{name}: {self.name} needs it ({variable.meaning}). Pass {variable.allowed}"
             )
         return variable.check(value)
+
+    def _defines(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(Problem, method)
 
     def truth(self, y: Any = None, theta: Any = None) -> Array:
         """mu(y, theta), in the batch shape; 0 where it underflows (see `log_truth`).
