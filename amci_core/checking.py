@@ -244,6 +244,10 @@ def _samples(problem: Problem, seconds: float) -> Iterator[Finding]:
             text = "draws differ for the same seed. Pass generator to the samplers of torch"
             yield _finding(method, text)
         yield from _mistakes(problem, variables[method], method, draws.double())
+    x = drawn["sample_prior"].double()
+    if ((x == x.round()) & (x.abs() < 2**53)).all(0).any():
+        text = "takes whole numbers only, but proposals need a density. Sum over x instead"
+        yield _finding("x", text)
 
 
 def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
@@ -260,6 +264,14 @@ def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
     theta = None if theta is None else theta[:, None]
     f = problem.f(x, theta)
     yield from _sign(problem, f)
+    calls = {"log_prior": (x,), "log_likelihood": (x, y[:, None]), "f": (x, theta)}
+    for method, arguments in calls.items():
+        # The second case: the first one may serve all.
+        batch = getattr(problem, method)(*arguments)[1]
+        alone = getattr(problem, method)(*(of if of is None else of[1] for of in arguments))
+        size = float(batch.nan_to_num(0, 0, 0).abs().max()) if method == "f" else 1.0
+        if not torch.allclose(alone, batch, 1e-6, 1e-9 * size, equal_nan=True):
+            yield _finding(method, "differs between a batch of cases and the cases one by one")
     for name, inside in (
         ("log_prior", problem.log_prior(x) > -torch.inf),
         ("support", within(problem.support, x)),
@@ -333,7 +345,11 @@ def _samplers(problem: Problem, seconds: float) -> Iterator[Finding]:
     wrong = contradiction(x, problem.log_prior, ("sample_prior", "log_prior"))
     if wrong:
         yield _finding(*wrong)
-    elif problem.y is not None and not np.any(problem.y.whole):
+    elif problem.y is not None and np.any(problem.y.whole):
+        if _odds_differ(problem, x, generator):
+            text = f"its draws do not follow log_likelihood as x changes; {MEND}"
+            yield _finding("sample_likelihood", text)
+    elif problem.y is not None:
         # Pairs (x, y): the prior is right, so that what is wrong is of the likelihood.
         y = problem.sample_likelihood(x, generator).double()
 
@@ -350,6 +366,26 @@ def _samplers(problem: Problem, seconds: float) -> Iterator[Finding]:
     for side in [problem] if problem.nonnegative else [problem, problem.with_negated_f()]:
         if side.has_defensive:
             yield from _defensive(side, n)
+
+
+def _odds_differ(problem: Problem, x: Tensor, generator: torch.Generator) -> bool:
+    """Whether draws of y at pairs of x contradict the odds of their densities p and q.
+
+    As above, E_p[h q / (p + q)] = E_q[h p / (p + q)] for any h, also where y takes whole numbers.
+    """
+    x, far = x.chunk(2)
+    for step in (1.0, 0.1, 0.01):
+        other = x + step * (far - x)
+        other = other.where((problem.log_prior(other) > -torch.inf)[:, None], x)
+        y = problem.sample_likelihood(torch.cat([x, other]), generator).double()
+        at_x, at_other = torch.cat([x, x]), torch.cat([other, other])
+        odds = problem.log_likelihood(at_other, y) - problem.log_likelihood(at_x, y)
+        odds = odds.nan_to_num(0.0, torch.inf, -torch.inf)[:, None]
+        h = torch.cat([odds, odds.abs(), at_other - at_x], -1).tanh()
+        of_x, of_other = (h * odds.sigmoid())[: len(x)], (h * (-odds).sigmoid())[len(x) :]
+        if (_z(of_x - of_other).abs() > APART).any():
+            return True
+    return False
 
 
 def _defensive(side: Problem, n: int) -> Iterator[Finding]:

@@ -150,6 +150,29 @@ def line(low, high, name="y", dim=2, **more):
 
 # What is changed, the level and method of the finding, and words that it has to have.
 MISTAKES = {
+    "the first case serves all": (
+        changed(f=lambda s, x, t: torch.exp(-t.flatten()[0] * x[..., 0])),
+        ("error", "f", "differs between a batch of cases and the cases one by one"),
+    ),
+    "counts for x": (
+        changed(
+            Tail,
+            x=line(0.0, math.inf, "x", dim=1),
+            log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
+            sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
+        ),
+        ("error", "x", "takes whole numbers only"),
+    ),
+    "counts of another rate": (
+        changed(
+            y=line(0.0, 500.0, typical_range=(0.0, 5.0)),
+            log_likelihood=lambda s, x, y: (y * x - x.exp() - torch.lgamma(y + 1)).sum(-1),
+            sample_likelihood=lambda s, x, g: torch.poisson(1.1 * x.exp(), generator=g),
+            log_evidence=Problem.log_evidence,
+            _log_truth=Problem._log_truth,
+        ),
+        ("error", "sample_likelihood", "do not follow log_likelihood as x changes"),
+    ),
     "theta is not squeezed": (
         changed(f=lambda s, x, t: torch.exp(-t * x[..., 0])),
         ("error", "f", r"got float64 of shape \(4, 4, 16\)"),
