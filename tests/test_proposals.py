@@ -301,6 +301,9 @@ def test_loaded_proposals_can_be_kept_and_those_without_a_record_cannot(tmp_path
     shipped = load_proposals("tail-1d")
     copied = load_proposals("tail-1d", folder=shipped.save(str(tmp_path / "copy")))
     assert copied.variant == "spline"
+    # Weights are float32 on the disk, as those that are shipped.
+    weights = [each.card["configuration"]["proposals"]["q1_plus"] for each in (shipped, copied)]
+    assert weights[0]["sha256"] == weights[1]["sha256"]
     at = {"y": 1.0, "theta": 3.0, "draws": 16}
     tail = problem("tail-1d")
     assert estimate(tail, copied, **at).value == estimate(tail, shipped, **at).value

@@ -6,12 +6,14 @@ moment new proposals take the place of old ones.
 
 from __future__ import annotations
 
-__all__ = ["FAMILY", "FORMAT", "save", "save_trained"]
+__all__ = ["FAMILY", "FORMAT", "save", "save_trained", "write_weights"]
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from amci_core.estimators.draws import COMPONENTS
 from amci_core.io import StoredFileError, check_path, read_json, vacant, write_json, write_tensors
@@ -66,8 +68,7 @@ def save_trained(
     record, entries, before = proposals.card["configuration"], {}, _files(folder)
     for name, proposal in proposals.by_name.items():
         file = next(new for form in FILES if (new := form.format(name)) not in before)
-        flow: Any = proposal
-        digest = write_tensors(folder / file, flow.state_dict())
+        digest = write_weights(folder / file, proposal)
         built = {key: record["proposals"][name][key] for key in FAMILY}
         entries[name] = {"file": file, "sha256": digest, **built}
     content = {
@@ -78,6 +79,14 @@ def save_trained(
     write_json(folder / "config.json", content)
     kept = {"config.json", *(entry["file"] for entry in (*entries.values(), *snapshots))}
     _remove(folder, ["config.json", *(form.format(q) for form in FILES for q in COMPONENTS)], kept)
+
+
+def write_weights(path: Path, flow: Any) -> str:
+    """Writes a flow's weights, those that float32 holds in that type; returns their SHA-256."""
+    weights = flow.state_dict()
+    single = {name: t.float() for name, t in weights.items() if t.dtype == torch.float64}
+    exact = {name: t for name, t in single.items() if torch.equal(t.double(), weights[name])}
+    return write_tensors(path, weights | exact)
 
 
 def _files(folder: Path) -> set[str]:

@@ -25,8 +25,8 @@ from amci_core.devices import one_thread
 from amci_core.evaluation.sweep import versions
 from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent
-from amci_core.flows.storage import save_trained
-from amci_core.io import StoredFileError, check_path, plain, vacant, write_tensors
+from amci_core.flows.storage import save_trained, write_weights
+from amci_core.io import StoredFileError, check_path, plain, vacant
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
 from amci_core.progress import Bars
@@ -302,7 +302,7 @@ class _Training:
         file = f"snapshots/{progress.step:06d}.safetensors"
         snapshot = {
             "file": file,
-            "sha256": write_tensors(folder / file, news.flow.state_dict()),
+            "sha256": write_weights(folder / file, news.flow),
             "step": progress.step,
             "seconds": round(progress.seconds, 2),
             "relative_variance": progress.best if math.isfinite(progress.best) else None,
