@@ -241,7 +241,10 @@ def test_each_tab_opens_its_card(at):
     opened = at()
     for name, content in CARDS.items():
         opened.page.get_by_role("tab", name=name, exact=True).click()
-        expect(opened.page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+        heading = opened.page.get_by_role("heading", name=name, exact=True)
+        expect(heading).to_be_visible()
+        # A card out of sight is computed once it is seen, and a page that is laid out can scroll.
+        heading.scroll_into_view_if_needed()
         opened.page.locator(content).first.wait_for(state="visible")
     expect(opened.page.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
