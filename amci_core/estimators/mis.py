@@ -126,21 +126,22 @@ class Pooled:
             log_second = log_second - self.draws.log_q[j] - self.log_mixture
             return np.asarray((zero & (log_second > NEGLIGIBLE)).any(axis=-1))
 
-    def covariance(self, j: int) -> Array:
-        """Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, in units of E_t, (*, 3, 3).
+    @property
+    def covariance(self) -> Array:
+        """Cov_{q_j}[(f_plus w, f_minus w, w)] of one draw, in units of E_t, (*, 3, 3, 3), j first.
 
-        The variance of a term whose mass q_j misses is infinite.
+        NaN for a proposal that is not there. The mass that q_j misses adds nothing.
         """
-        omega = self.weights(j)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = np.stack([self.values(t, j) for t in range(3)], axis=-2)
-            # With the mean taken off, no digits are lost where weights are nearly constant.
-            values -= (omega[..., None, :] * values).sum(axis=-1, keepdims=True)
-            products = (omega[..., None, :] * values) @ values.swapaxes(-1, -2)
-            covariance = products / spread(omega)[..., None, None]
-        for t in range(3):
-            covariance[..., t, t] = np.where(self.misses(t, j), np.inf, covariance[..., t, t])
-        return np.asarray(covariance)
+        covariance = np.full((*self.draws.batch, 3, 3, 3), np.nan)
+        for j in self.draws.present:
+            omega = self.weights(j)
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = np.stack([self.values(t, j) for t in range(3)], axis=-2)
+                # With the mean taken off, no digits are lost where weights are nearly constant.
+                values -= (omega[..., None, :] * values).sum(axis=-1, keepdims=True)
+                products = (omega[..., None, :] * values) @ values.swapaxes(-1, -2)
+                covariance[..., j, :, :] = products / spread(omega)[..., None, None]
+        return covariance
 
 
 def spread(omega: Array) -> Array:
@@ -183,9 +184,11 @@ def moments(draws: Draws | Pooled, *, robust: bool = False) -> Moments:
     seen = draws if isinstance(draws, Pooled) else pooled(draws)
     if robust and (left_out := outliers(seen)).any():
         seen = replace(seen, kept=~left_out)
-    covariance = np.full((*seen.draws.batch, 3, 3, 3), np.nan)
+    covariance = seen.covariance
     for j in seen.draws.present:
-        covariance[..., j, :, :] = seen.covariance(j)
+        for t in range(3):
+            missed = seen.misses(t, j)
+            covariance[..., j, t, t] = np.where(missed, np.inf, covariance[..., j, t, t])
     counts = np.array([seen.draws.count(j) for j in range(3)], dtype=np.float64)
     return Moments(seen.log_mean, covariance, counts)
 

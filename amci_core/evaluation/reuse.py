@@ -12,7 +12,6 @@ from __future__ import annotations
 
 __all__ = ["ReuseErrors", "reuse_errors", "reuse_stream"]
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,8 +42,6 @@ LEAST_EFFECTIVE = 4
 CONTRADICTED = 10
 # Densities far out are known to some 1e-9: a smaller squared error than this is none.
 EXACT = 1e-16
-# In the place of a variance that overflows.
-HUGE = 1e300
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,12 @@ class ReuseErrors:
         betas: Shares of E2 from q1's draws, (B,).
         means: For each of R runs the means of (f w, w) over q1's draws, then over q2's, in units
             of the truth and of E2, (R, 2, 2).
-        moments: Pooled moments from the draws of both proposals, without outliers. Their counts
-            are those of one run.
-        expected_means: The same means as expected from the draws of both proposals, (2, 2), less
+        expected_means: The same means as expected from the draws of both proposals, (2, 2): less
             than one where a proposal is zero on a part.
-        covariances: Of (f w, w) over one draw of q1 and of q2, in the same units, (2, 2, 2).
+        moments: Pooled moments from the draws of both proposals, without outliers. The optima
+            follow from them. Their counts are those of one run.
+        all_moments: The same with outliers, to judge the runs by. Parts that a proposal is zero on
+            are left to `expected_means`.
         truth: The value that errors are counted from.
         common: Whether both proposals transport the same random numbers. Predictions take them
             for independent.
@@ -70,9 +68,9 @@ class ReuseErrors:
     alphas: Array
     betas: Array
     means: Array
-    moments: Moments
     expected_means: Array
-    covariances: Array
+    moments: Moments
+    all_moments: Moments
     truth: Truth
     common: bool
     runs_wanted: int
@@ -100,7 +98,7 @@ class ReuseErrors:
 
         They are in units of the truth's; NaN for a run whose E2 came out as exactly zero.
         """
-        return self._errors_of(self.means, np.asarray(alphas, dtype=np.float64), beta)
+        return self._errors(self.means, alphas, beta)
 
     def mean_along(
         self, alphas: Sequence[float] | Array, *, beta: float
@@ -112,21 +110,19 @@ class ReuseErrors:
         not contradict it: q2's draws know where w is large under q1, though hardly any draw of q1
         comes there.
         """
-        a = np.asarray(alphas, dtype=np.float64)
-        errors = self.errors(a, beta=beta)
+        errors = self.errors(alphas, beta=beta)
         with np.errstate(invalid="ignore", over="ignore"):
             mean = np.nansum(np.square(errors), axis=-1) / (~np.isnan(errors)).sum(axis=-1)
         # Where q1 or q2 is zero it never draws, and E1 or E2 lacks that part in every run.
-        expected = self._errors_of(self.expected_means[None], a, beta)[:, 0]
-        effective = effective_errors(errors.T, expected)
-        u = np.array([[a, np.full_like(a, -beta)], [1 - a, np.full_like(a, beta - 1)]])
-        over_counts = self.covariances / np.reshape(self.counts, (2, 1, 1))
-        variance = np.einsum("jta,jts,jsa->a", u, over_counts, u)
-        contradicted = (variance > CONTRADICTED * mean) & (variance > EXACT)
-        determined = is_determined(mean, effective, LEAST_EFFECTIVE) & ~contradicted
-        return mean if self.truth.sign else np.full_like(mean, np.nan), determined
+        (shared,) = self._errors(self.expected_means[None], alphas, beta).T
+        determined = is_determined(mean, effective_errors(errors.T, shared), LEAST_EFFECTIVE)
+        reuses = np.stack([tables.reuse(alpha, beta) for alpha in alphas])
+        variance = relative_variance(reuses, self.all_moments)
+        # A variance that overflows is no number, and contradicts every mean.
+        confirmed = variance <= np.maximum(CONTRADICTED * mean, EXACT)
+        return mean if self.truth.sign else np.full_like(mean, np.nan), determined & confirmed
 
-    @cached_property
+    @property
     def remse(self) -> Array:
         """The mean relative squared error over the grid, (A, B), see `mean_along`."""
         return self._grid[0]
@@ -139,8 +135,7 @@ class ReuseErrors:
     @cached_property
     def failed(self) -> NDArray[np.int64]:
         """Number of runs without an estimate, (B,): their E2 came out as exactly zero."""
-        failed = [np.isnan(self.errors([0.0], beta=beta)).sum() for beta in self.betas]
-        return np.array(failed)
+        return np.array([np.isnan(self.errors([0.0], beta=beta)).sum() for beta in self.betas])
 
     @cached_property
     def best(self) -> tuple[float, float] | None:
@@ -186,16 +181,13 @@ class ReuseErrors:
 
         Those of least predicted variance, to one per cent.
         """
-        total, splits = sum(self.counts), []
-        for combine in (lambda _: tables.amci(), tables.optimum):
-            variances = []
-            for share in SHARES:
-                counts = np.array([share * total, 0, (1 - share) * total])
-                moments = replace(self.moments, counts=counts)
-                variances.append(float(relative_variance(combine(moments), moments)))
-            best = SHARES[np.argmin(np.nan_to_num(variances, nan=np.inf))]
-            splits.append(round(best * total))
-        return splits[0], splits[1]
+        total = sum(self.counts)
+        splits = [replace(self.moments, counts=total * np.array([s, 0, 1 - s])) for s in SHARES]
+        without = [relative_variance(tables.amci(), split) for split in splits]
+        optimal = [relative_variance(tables.optimum(split), split) for split in splits]
+        variances = np.nan_to_num([without, optimal], nan=np.inf)
+        alone, shared = np.rint(total * SHARES[np.argmin(variances, axis=-1)])
+        return int(alone), int(shared)
 
     @cached_property
     def _grid(self) -> tuple[Array, NDArray[np.bool_]]:
@@ -203,10 +195,10 @@ class ReuseErrors:
         remse, determined = zip(*columns, strict=True)
         return np.stack(remse, axis=-1), np.stack(determined, axis=-1)
 
-    def _errors_of(self, means: Array, alphas: Array, beta: float) -> Array:
+    def _errors(self, means: Array, alphas: Sequence[float] | Array, beta: float) -> Array:
         """Errors of runs with these means (R, 2, 2), in units of the truth's, (A, R)."""
-        a, (of_q1, of_q2) = alphas[:, None], np.moveaxis(means, 1, 0)
-        numerator = a * of_q1[:, 0] + (1 - a) * of_q2[:, 0]
+        alpha, (of_q1, of_q2) = np.reshape(alphas, (-1, 1)), np.moveaxis(means, 1, 0)
+        numerator = alpha * of_q1[:, 0] + (1 - alpha) * of_q2[:, 0]
         denominator = beta * of_q1[:, 1] + (1 - beta) * of_q2[:, 1]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             difference = numerator - self.truth.sign * denominator
@@ -314,39 +306,34 @@ def reuse_stream(
     grid = _finite("alphas", alphas), _finite("betas", betas)
     of_q1 = min(max(round(2 * draws * share), 1), 2 * draws - 1)
     counts = np.array([of_q1, 0, 2 * draws - of_q1])
+    points = "common" if common else "independent"
     sizes = chunk_sizes(runs, 4, max(1, CHUNK_POINTS // (2 * draws)))
 
     def part(number: int) -> tuple[Any, ...]:
         """Logarithms of the means of some runs, in nats, and what all of their draws say."""
         for_points, _ = generators(part_seed(seed, number))
-        points = "common" if common else "independent"
         drawn = sampler.draw(counts, for_points, runs=sizes[number], points=points)
         log_means = [running_log_means(drawn, j, counts[[j]])[:, 0, ::2] for j in (Q1, Q2)]
-        all_draws = pooled(drawn.merged())
-        expected = [_expected(all_draws, j) for j in (Q1, Q2)]
-        return (
-            np.stack(log_means, axis=1),
-            moments(all_draws, robust=True),
-            *map(np.stack, zip(*expected, strict=True)),
-            _tail_of_w(all_draws),
-        )
+        seen = pooled(drawn.merged())
+        expected = [[_mean(seen, t, j) for t in (0, 2)] for j in (Q1, Q2)]
+        every = Moments(seen.log_mean, seen.covariance, counts)
+        robust = moments(seen, robust=True)
+        return np.stack(log_means, axis=1), expected, robust, every, _tail(seen)
 
     def merge(parts: Sequence[tuple[Any, ...]]) -> ReuseErrors:
-        log_means, moments, *pooled = zip(*parts, strict=True)
-        expected_means, covariances, k = (
-            np.average(np.stack(values), axis=0, weights=sizes[: len(parts)]) for values in pooled
-        )
-        mean_moments = _mean_moments(moments, counts)
-        if k > LARGEST_K:
+        log_means, expected, robust, every, k = zip(*parts, strict=True)
+        weights = sizes[: len(parts)]
+        chosen_by = _averaged(robust, counts, weights)
+        if np.average(k, weights=weights) > LARGEST_K:
             # No share of E2 is worth having from q1. AMCI needs no second moment of w under q1.
-            mean_moments.covariance[Q1, 2, 2] = np.inf
+            chosen_by.covariance[Q1, 2, 2] = np.inf
         log_E2 = np.logaddexp.reduce(log_means[0][:, 1, 1]) - np.log(sizes[0])
         return ReuseErrors(
             *grid,
             means=np.exp(np.concatenate(log_means) - [float(truth.log_unit) + log_E2, log_E2]),
-            moments=mean_moments,
-            expected_means=expected_means,
-            covariances=covariances,
+            expected_means=np.average(expected, axis=0, weights=weights),
+            moments=chosen_by,
+            all_moments=_averaged(every, counts, weights),
             truth=truth,
             common=common,
             runs_wanted=runs,
@@ -355,38 +342,31 @@ def reuse_stream(
     return Stream(len(sizes), part, merge)
 
 
-def _expected(draws: Pooled, j: int) -> tuple[Array, Array]:
-    """Means (2,) and covariance (2, 2) of (f w, w) over one draw of proposal j."""
-    values = np.stack([draws.values(t, j) for t in (0, 2)])
-    weights = draws.ratios[j] / values.shape[-1]
+def _mean(draws: Pooled, t: int, j: int) -> float:
+    """The mean of t w over draws of proposal j, in units of E_t."""
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = values @ weights
-        # Centred, so that no digits are lost where weights are nearly constant.
-        values -= (mean / weights.sum())[:, None]
-        covariance = np.where(weights > 0, values * weights, 0.0) @ values.T
-    return mean, np.where(np.isfinite(covariance), covariance, HUGE * np.eye(2))
+        return float(draws.ratios[j] @ draws.values(t, j) / draws.draws.n)
 
 
-def _tail_of_w(draws: Pooled) -> float:
+def _tail(draws: Pooled) -> float:
     """k-hat of what all draws add to the second moment of w under q1; 0 if there is no tail.
 
     With a heavy tail this moment rests on draws that have not come yet.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         k = pareto_tail(np.log(draws.ratios[Q1]) + 2 * np.log(draws.values(2, Q1))).k
-    return k if math.isfinite(k) else 0.0
+    return float(np.nan_to_num(k, neginf=0.0))
 
 
-def _mean_moments(moments: Sequence[Moments], counts: NDArray[np.int64]) -> Moments:
-    """Moments of batches, averaged by their numbers of draws."""
-    draws = np.array([m.counts.sum() for m in moments])
-    log_share = np.log(draws / draws.sum())[:, None]
-    log_means = np.stack([m.log_mean for m in moments])
+def _averaged(batches: Sequence[Moments], counts: Array, weights: Sequence[int]) -> Moments:
+    """The moments of batches of draws, averaged with these weights, for new counts (3,)."""
+    log_share = np.log(weights / np.sum(weights))[:, None]
+    log_means = np.stack([batch.log_mean for batch in batches])
     log_mean = np.logaddexp.reduce(log_share + log_means)
     # Each term of a batch in units of the mean of all.
     unit = np.exp(log_means - np.where(log_mean > -np.inf, log_mean, 0.0) + log_share / 2)
-    covariance = np.stack([m.covariance for m in moments])
-    covariance = unit[:, None, :, None] * covariance * unit[:, None, None, :]
+    covariances = np.stack([batch.covariance for batch in batches])
+    covariance = unit[:, None, :, None] * covariances * unit[:, None, None, :]
     return Moments(log_mean, covariance.sum(axis=0), counts.astype(np.float64))
 
 
