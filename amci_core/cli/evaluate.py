@@ -37,7 +37,6 @@ def evaluate(
             "one proposal."
         ),
     ] = None,
-    points: terminal.PointsOption = None,
     truth: Annotated[
         Path | None,
         typer.Option(
@@ -101,7 +100,6 @@ def evaluate(
                 runs=runs,
                 draws=totals,
                 estimators=names,
-                points=points,
                 seed=seed,
                 device=device,
                 out=out,

@@ -6,7 +6,7 @@ __all__ = ["MARGIN", "Cases", "Evaluation", "Sweep", "evaluate", "of_cases"]
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from amci_core._arguments import check_count, check_seed, part_seed
-from amci_core.devices import AUTO, CPU, device_named, one_thread
+from amci_core.devices import CPU, device_named, one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.draws import Array
@@ -34,7 +34,7 @@ from amci_core.evaluation.runs import (
     in_turns,
     quantiles,
 )
-from amci_core.evaluation.sweep import COLUMNS, FIGURES, origin, signatures, sweep_file
+from amci_core.evaluation.sweep import FIGURES, SweepFile, origin, signatures
 from amci_core.flows import Proposals
 from amci_core.io import check_path
 from amci_core.models import Problem
@@ -112,8 +112,8 @@ class Cases:
         below = mean < bound
         near = np.abs(mean - bound) <= OPEN * np.nan_to_num(error)
         undecided = near | (~figures["determined"] & (bound / MARGIN < mean))
-        cases = (below, below & ~undecided, undecided)
-        return tuple(of.mean(axis=0).tolist() for of in cases)
+        kinds = (below, below & ~undecided, undecided)
+        return tuple(kind.mean(axis=0).tolist() for kind in kinds)
 
     def summary(self, name: str) -> dict[str, list[float]]:
         """Quantiles over the cases, and shares of cases, for B totals."""
@@ -135,7 +135,7 @@ class Cases:
 
 
 class Sweep:
-    """The settings of n cases, any process can do each by its number.
+    """The settings of n cases; any process can compute each of them by its number.
 
     Arguments are those of `evaluate`.
 
@@ -146,47 +146,33 @@ class Sweep:
     def __init__(
         self,
         problem: Problem | str,
-        proposals: Proposals | str | None = None,
-        *,
+        proposals: Proposals | str | None,
         cases: int | tuple[Any, Any],
         runs: int,
         draws: Sequence[int],
         estimators: Estimators | None = None,
         truth: Any = None,
-        points: str | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
-        self.problem, self.proposals = problem, proposals = resolve_names(problem, proposals)
+        self.problem, self.proposals = resolve_names(problem, proposals)
         self.runs = check_count("runs", runs, low=1, high=MAX_RUNS)
         self.seed = check_seed(seed)
         self.draws = checked_draws(draws)
+        self.estimators = chosen_estimators(estimators, self.problem, self.proposals)
+        self.drawn = {name: e for name, e in self.estimators.items() if e is not None}
+        self.y, self.theta = _checked_cases(self.problem, cases, seed)
+        self.truth = Truth.of(self.problem, self.y, self.theta, truth)
         self.device = device_named(device, points=runs * int(self.draws.max()))
-        if self.device != CPU and proposals.to(self.device) is None:
-            if device != AUTO:
-                raise ValueError(
-                    f"device: expected cpu, since {proposals.variant} proposals are no networks, "
-                    f"got {device!r}"
-                )
-            self.device = CPU
-        self.estimators = chosen_estimators(estimators, problem, proposals, points)
-        self.drawn = {name: each for name, each in self.estimators.items() if each is not None}
-        if isinstance(cases, tuple) and len(cases) == 2:
-            y, theta = problem.check(*cases)
-            y, theta = torch.atleast_2d(y), None if theta is None else torch.atleast_2d(theta)
-            if y.ndim > 2:
-                raise ValueError(
-                    f"cases: expected y and theta of shape (cases, D), got batch shape "
-                    f"{tuple(y.shape[:-1])}"
-                )
-        else:
-            check_count("cases", cases, low=1, high=1_000_000)
-            y, theta = problem.check(*problem.cases(cases, seed=seed))
-            y = y.expand(cases, -1)  # without y and theta there is a single row
-        self.y, self.theta = y, theta
-        self.truth = Truth.of(problem, y, theta, truth)
+        on_device = self.proposals if self.device == CPU else self.proposals.to(self.device)
+        if on_device is None:
+            variant = self.proposals.variant
+            raise ValueError(
+                f"device: expected cpu, since {variant} proposals are no networks, got {device!r}"
+            )
+        self._on_device = on_device
         if BOUND in self.estimators:
-            self._log_deviation = problem.log_mean_absolute_deviation(y, theta)
+            self._log_deviation = self.problem.log_mean_absolute_deviation(self.y, self.theta)
         if self.drawn:
             self.of_case(0)  # refuses numbers of draws that do not fit
 
@@ -195,10 +181,9 @@ class Sweep:
 
     def of_case(self, number: int) -> Runs:
         """The runs of a case."""
-        proposals: Any = self.proposals if self.device == CPU else self.proposals.to(self.device)
-        y, theta = self._case(number)
-        theta = None if theta is None else theta.to(self.device)
-        sampler = Sampler(self.problem, proposals, y.to(self.device), theta)
+        y, theta = self.y[number], None if self.theta is None else self.theta[number]
+        at = y.to(self.device), None if theta is None else theta.to(self.device)
+        sampler = Sampler(self.problem, self._on_device, *at)
         return Runs(sampler, self.drawn, self.truth[number], draws=self.draws)
 
     def errors(self, number: int) -> pd.DataFrame:
@@ -208,47 +193,37 @@ class Sweep:
         began = time.perf_counter()
         truth = self.truth[number]
         curves: dict[str, Curve] = {}
-        points = 0
         if self.drawn:
-            made = self.of_case(number)
-            points = self.runs * made.points
+            runs = self.of_case(number)
             rngs = generators(part_seed(self.seed, number), device=self.device)
-            chunks = in_turns([(made, self.runs)])
-            curves = curves_of(chunks, [made.errors(n, *rngs) for _, n in chunks], truth)
+            chunks = in_turns([(runs, self.runs)])
+            curves = curves_of(chunks, [runs.errors(n, *rngs) for _, n in chunks], truth)
         if BOUND in self.estimators:
             curves[BOUND] = bound_curve(self._log_deviation[number], self.draws, truth)
-        y, theta = self._case(number)
         case = {
             "case": number,
-            "y": y.tolist(),
-            "theta": [] if theta is None else theta.tolist(),
+            "y": self.y[number].tolist(),
+            "theta": [] if self.theta is None else self.theta[number].tolist(),
             "truth": float(truth.value),
             "truth_error": float(truth.standard_error),
-            "points": points,
             "seconds": time.perf_counter() - began,
         }
-        rows = []
+        tables = []
         for name in self.estimators:
-            curve = curves[name]
-            low, _, high = curve.remse_quartiles
-            figures = {"remse_q25": low, "remse_q75": high}
-            figures |= {each: getattr(curve, each) for each in FIGURES if each not in figures}
-            for i, total in enumerate(self.draws):
-                at_total = {figure: values[i] for figure, values in figures.items()}
-                rows.append(case | {"estimator": name, "draws": total} | at_total)
-        return pd.DataFrame(rows, columns=COLUMNS)
+            table = pd.DataFrame(
+                {"estimator": name, "draws": self.draws, **_figures(curves[name])}
+            )
+            tables.append(table)
+        rows = pd.concat(tables, ignore_index=True)
+        return pd.DataFrame([case] * len(rows)).join(rows)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the numbers depend on, ready for JSON."""
+        """The settings that the numbers depend on, ready for JSON."""
         theta = () if self.theta is None else (self.theta,)
         truth = self.truth.log_unit, self.truth.sign, self.truth.error
-        values = np.concatenate([np.ravel(of) for of in (self.y, *theta, *truth)])
-        own_coefficients = {
-            name: hashlib.sha256(cloudpickle.dumps(each)).hexdigest()[:12]
-            for name, each in self.drawn.items()
-            if each is not ESTIMATORS.get(name)
-        }
+        values = np.concatenate([np.ravel(array) for array in (self.y, *theta, *truth)])
+        own = {name: e for name, e in self.drawn.items() if e is not ESTIMATORS.get(name)}
         return {
             **origin(self.problem, self.proposals),
             **self.problem.fingerprint,
@@ -257,17 +232,41 @@ class Sweep:
             "runs": self.runs,
             "draws": self.draws.tolist(),
             "estimators": list(self.estimators),
-            "coefficients": own_coefficients,
+            "coefficients": {name: _digest(cloudpickle.dumps(e)) for name, e in own.items()},
             "seed": self.seed,
             "device": str(self.device),
-            "values": hashlib.sha256(values.tobytes()).hexdigest(),
+            "values": _digest(values.tobytes()),
         }
 
-    def _case(self, number: int) -> tuple[Tensor, Tensor | None]:
-        return self.y[number], None if self.theta is None else self.theta[number]
+
+def _checked_cases(
+    problem: Problem, cases: int | tuple[Any, Any], seed: int
+) -> tuple[Tensor, Tensor | None]:
+    """Cases from p(y) p(theta), or those given, as y (n, D_y) and theta (n, D_theta)."""
+    if isinstance(cases, tuple) and len(cases) == 2:
+        y, theta = problem.check(*cases)
+        if y.ndim > 2:
+            raise ValueError(
+                f"cases: expected y and theta of shape (cases, D), got batch shape "
+                f"{tuple(y.shape[:-1])}"
+            )
+        return torch.atleast_2d(y), None if theta is None else torch.atleast_2d(theta)
+    check_count("cases", cases, low=1, high=1_000_000)
+    y, theta = problem.check(*problem.cases(cases, seed=seed))
+    return y.expand(cases, -1), theta  # without y and theta there is a single row
 
 
-@dataclass(frozen=True)
+def _figures(curve: Curve) -> dict[str, Any]:
+    low, _, high = curve.remse_quartiles
+    quartiles = {"remse_q25": low, "remse_q75": high}
+    return {name: quartiles.get(name, getattr(curve, name, None)) for name in FIGURES}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """What `amci evaluate` prints: errors of every estimator over cases, for B totals.
 
@@ -294,10 +293,6 @@ class Evaluation:
         surely_below_bound: Share of cases where it does so by more than 2 standard errors.
         undecided_bound: Share of cases where it lies within 2 standard errors of the bound, or
             less than 100 times below it where runs do not determine it.
-        truth_error: The largest standard error of a case's truth over its size; 0 where all truths
-            are exact.
-        draws_per_second: Points drawn, with every density at each, per second; 0 where all cases
-            were there already.
         seconds: Wall time.
         failures: Number of a case that failed, and why; other figures leave it out.
     """
@@ -312,8 +307,6 @@ class Evaluation:
     below_bound: dict[str, list[float]]
     surely_below_bound: dict[str, list[float]]
     undecided_bound: dict[str, list[float]]
-    truth_error: float
-    draws_per_second: float
     seconds: float
     failures: dict[int, str] = field(default_factory=dict)
 
@@ -321,31 +314,35 @@ class Evaluation:
         """Plain lists and numbers, ready for JSON."""
         return asdict(self)
 
-    def __str__(self) -> str:
-        done, speed = self.cases - len(self.failures), self.draws_per_second
-        lines = [
-            f"{self.problem} with {self.variant} proposals: relative mean squared error over "
-            f"{self.runs:,} runs, median over {of_cases(done, self.cases)} (quartiles)",
-            f"{'draws':20}" + "".join(f"{n:>28,}" for n in self.draws),
-        ]
-        notes = []
+    def __repr__(self) -> str:
+        import pandas as pd
+
+        done = self.cases - len(self.failures)
+        medians = {}
         for name, errors in self.estimators.items():
             levels = zip(*(errors[f"remse_{q}"] for q in ("median", "q25", "q75")), strict=True)
-            texts = (f"{middle:.2g} ({low:.2g}, {high:.2g})" for middle, low, high in levels)
-            lines.append(f"{name:20}" + "".join(f"{text:>28}" for text in texts))
+            medians[name] = [
+                f"{middle:.2g} ({low:.2g}, {high:.2g})" for middle, low, high in levels
+            ]
+        totals = [f"{total:,} draws" for total in self.draws]
+        table = pd.DataFrame.from_dict(medians, orient="index", columns=totals).to_string()
+        title = (
+            f"{self.problem} with {self.variant} proposals: relative mean squared error over "
+            f"{self.runs:,} runs, median over {of_cases(done, self.cases)} (quartiles)"
+        )
+        return "\n".join([title, table, *self._notes(done), f"{self.seconds:.1f} s"])
+
+    def _notes(self, done: int) -> Iterator[str]:
+        for name, errors in self.estimators.items():
             for i, total in enumerate(self.draws):
-                at = f"{name} at {total:,} draws: "
+                at = f"{name} at {total:,} draws"
                 if (known := round(errors["cases"][i])) < done:
                     counted = of_cases(known, done, "have no relative error")
-                    notes.append(f"{at}median over {counted} (mu = 0, or all runs failed)")
+                    yield f"{at}: median over {counted} (mu = 0, or all runs failed)"
                 if failed := errors["failed"][i]:
-                    notes.append(f"{at}{failed:,} of {done * self.runs:,} runs failed")
-                if share := errors["reference_limited"][i]:
-                    notes.append(f"{at}mu too uncertain in {share * done:,.0f} of {done:,} cases")
-        drawn = f", {speed:.3g} draws per second" if speed else ""
-        return "\n".join([*lines, *notes, f"{self.seconds:.1f} s{drawn}"])
-
-    __repr__ = __str__
+                    yield f"{at}: {failed:,} of {done * self.runs:,} runs failed"
+                if limited := errors["reference_limited"][i]:
+                    yield f"{at}: mu too uncertain in {limited * done:,.0f} of {done:,} cases"
 
 
 @one_thread()
@@ -358,7 +355,6 @@ def evaluate(
     draws: Sequence[int] = (2, 10, 100, 1000),
     estimators: Estimators | None = None,
     truth: Any = None,
-    points: str | None = None,
     seed: int = 0,
     device: str = "cpu",
     out: str | Path | None = None,
@@ -381,10 +377,10 @@ def evaluate(
             numbers (n,), or an object with `value` and `standard_error`, as of `read_cases`.
             Without errors they count as exact; with them `reference_limited` says which results
             they are too large for. With a number of cases it is for `problem.cases(n, seed=seed)`.
-        points: `independent` draws (default), or `sobol` points for the estimators that take them.
         seed: Whole number >= 0.
         device: Where points are drawn and densities computed: cpu, cuda or another device of
-            PyTorch, or auto, a GPU where there is one. Devices draw different random numbers.
+            PyTorch, or auto, a GPU where there is one. Devices draw different random numbers, and
+            other devices than cpu take proposals that are networks.
         out: A Parquet file for the cases, with their origin. Cases that are there already, also
             after a kill, are not done again.
         workers: Number of processes that do the cases; by default they are done here.
@@ -413,53 +409,33 @@ def evaluate(
     import pandas as pd
 
     began = time.perf_counter()
-    sweep = Sweep(
-        problem,
-        proposals,
-        cases=cases,
-        runs=runs,
-        draws=draws,
-        estimators=estimators,
-        truth=truth,
-        points=points,
-        seed=seed,
-        device=device,
-    )
-    made: list[pd.DataFrame] = []
+    sweep = Sweep(problem, proposals, cases, runs, draws, estimators, truth, seed, device)
     failures: dict[int, str] = {}
     with (
-        nullcontext()
-        if out is None
-        else sweep_file(check_path("out", out), sweep.settings) as file
+        nullcontext() if out is None else SweepFile(check_path("out", out), sweep.settings) as file
     ):
-        known = None if file is None else file.rows
-        before = set() if known is None else set(known["case"])
-        missing = [number for number in range(len(sweep)) if number not in before]
+        by_case = {} if file is None else file.read()
+        before = len(by_case)
+        missing = [number for number in range(len(sweep)) if number not in by_case]
         tasks = run_tasks(sweep.errors, missing, workers=workers, dask=dask)
-        for ended, done in enumerate(tasks, len(before) + 1):
-            if done.failure is not None:
-                failures[done.item] = done.failure
+        for ended, task in enumerate(tasks, before + 1):
+            if task.failure is not None:
+                failures[task.item] = task.failure
             else:
-                made.append(done.value)
+                by_case[task.item] = task.value
                 if file is not None:
-                    file.add(done.item, done.value)
+                    file.add(task.item, task.value)
             if progress is not None:
                 progress(ended, len(sweep))
-        if not before and not made:
+        if not by_case:
             number, why = next(iter(failures.items()))
             raise RuntimeError(f"all of {len(sweep)} cases failed; case {number}: {why}")
-        rows = pd.concat([known, *made]).sort_values("case", kind="stable", ignore_index=True)
+        rows = pd.concat([by_case[number] for number in sorted(by_case)], ignore_index=True)
         if file is not None:
             file.finish(rows, failures)
-    found = Cases(rows)
-    drawn = sum(int(case["points"].iloc[0]) for case in made)
-    seconds = time.perf_counter() - began
-    shares = {name: found.against_bound(name) for name in sweep.drawn if BOUND in sweep.estimators}
-    below, surely, undecided = (
-        {name: of_name[part] for name, of_name in shares.items()} for part in range(3)
-    )
-    has_relative_error = found.truth != 0
-    truth_error = found.truth_error[has_relative_error] / np.abs(found.truth[has_relative_error])
+    errors = Cases(rows)
+    compared = sweep.drawn if BOUND in sweep.estimators else ()
+    shares = {name: errors.against_bound(name) for name in compared}
     return Evaluation(
         problem=sweep.problem.name,
         variant=sweep.proposals.variant,
@@ -467,12 +443,10 @@ def evaluate(
         cases=len(sweep),
         runs=runs,
         seed=seed,
-        estimators={name: found.summary(name) for name in sweep.estimators},
-        below_bound=below,
-        surely_below_bound=surely,
-        undecided_bound=undecided,
-        truth_error=float(truth_error.max(initial=0.0)),
-        draws_per_second=drawn / seconds,
-        seconds=seconds,
+        estimators={name: errors.summary(name) for name in sweep.estimators},
+        below_bound={name: below for name, (below, _, _) in shares.items()},
+        surely_below_bound={name: surely for name, (_, surely, _) in shares.items()},
+        undecided_bound={name: undecided for name, (_, _, undecided) in shares.items()},
+        seconds=time.perf_counter() - began,
         failures=failures,
     )

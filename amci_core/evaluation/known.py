@@ -11,7 +11,7 @@ import numpy as np
 
 from amci_core.estimators.draws import Array
 from amci_core.io import check_path
-from amci_core.models import Problem, check_problem
+from amci_core.models import Problem, Variable, check_problem
 from amci_core.printing import Printed
 from amci_core.tabular import read_columns
 
@@ -34,10 +34,6 @@ class KnownCases(Printed):
     value: Array
     standard_error: Array
 
-    def __repr__(self) -> str:
-        low, high = self.value.min(), self.value.max()
-        return f"KnownCases: {len(self.value):,} cases with mu from {low:.3g} to {high:.3g}"
-
 
 def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
     """Reads cases and their values of mu from a CSV or Parquet file.
@@ -58,13 +54,8 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
     """
     problem = check_problem(problem)
     columns = read_columns(check_path("file", file))
-    names: dict[str, list[str]] = {}
-    for name in ("y", "theta"):
-        variable = getattr(problem, name)
-        if variable is not None:
-            numbered = [f"{name}{i + 1}" for i in range(variable.dim)]
-            names[name] = [name] if variable.dim == 1 else numbered
-    wanted = [*names.get("y", ()), *names.get("theta", ()), VALUE]
+    of_y, of_theta = _columns("y", problem.y), _columns("theta", problem.theta)
+    wanted = [*of_y, *of_theta, VALUE]
     if not set(wanted) <= set(columns) <= {*wanted, ERROR}:
         raise ValueError(
             f"{file}: expected the columns {', '.join(wanted)} and, if known, {ERROR}, "
@@ -75,11 +66,16 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
         if not np.isfinite(arrays[VALUE]).all():
             raise ValueError(f"expected finite numbers as {VALUE}")
         y, theta = (
-            np.column_stack([arrays[column] for column in names[name]]) if name in names else None
-            for name in ("y", "theta")
+            np.column_stack([arrays[name] for name in names]) if names else None
+            for names in (of_y, of_theta)
         )
         problem.check(y, theta)
     except ValueError as wrong:
         raise ValueError(f"{file}: {wrong}") from None
     value = arrays[VALUE]
     return KnownCases(y, theta, value, arrays.get(ERROR, np.zeros_like(value)))
+
+
+def _columns(name: str, variable: Variable | None) -> list[str]:
+    dim = 0 if variable is None else variable.dim
+    return [name] if dim == 1 else [f"{name}{i + 1}" for i in range(dim)]

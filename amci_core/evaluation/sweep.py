@@ -7,26 +7,16 @@ the missing cases. All of these files record the sweep's settings: rows of anoth
 
 from __future__ import annotations
 
-__all__ = [
-    "FIGURES",
-    "SweepFile",
-    "folder_of",
-    "origin",
-    "read_sweep",
-    "signatures",
-    "sweep_file",
-    "versions",
-    "write_table",
-]
+__all__ = ["FIGURES", "origin", "read_sweep", "versions", "write_table"]
 
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import filelock
 import torch
@@ -40,8 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEY = b"amci"
-# The files of a sweep's folder.
-LOCK, CASES, UNFINISHED = "lock", "[0-9]" * 7 + ".parquet", ".*.parquet.*"
+CASE = "[0-9]" * 7 + ".parquet"
 PACKAGES = ("numpy", "scipy", "torch", "normflows")
 # The figures of a case, for each estimator and number of draws.
 FIGURES = (
@@ -49,8 +38,8 @@ FIGURES = (
     *("mse", "mse_error", "failed", "determined", "reference_limited"),
 )
 COLUMNS = (
-    *("case", "y", "theta", "truth", "truth_error", "estimator", "draws"),
-    *(*FIGURES, "points", "seconds"),
+    *("case", "y", "theta", "truth", "truth_error", "seconds"),
+    *("estimator", "draws", *FIGURES),
 )
 
 
@@ -87,14 +76,8 @@ def write_table(path: Path, rows: pd.DataFrame, settings: Mapping[str, Any], **m
         pq.write_table(table.replace_schema_metadata({KEY: notes}), beside, compression="zstd")
 
 
-def folder_of(path: Path) -> Path:
-    """The folder beside a sweep's file that holds its cases until all are there."""
-    return path.with_name(path.name + ".cases")
-
-
-@contextmanager
-def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
-    """Creates, or resumes, the file of a sweep, and keeps other sweeps from it meanwhile.
+class SweepFile:
+    """Creates, or resumes, the file of a sweep; `with` keeps other sweeps from it meanwhile.
 
     Arguments:
         path: The Parquet file.
@@ -104,44 +87,43 @@ def sweep_file(path: Path, settings: Mapping[str, Any]) -> Iterator[SweepFile]:
         ValueError: another sweep is writing the file; or it exists with other settings, or is no
             sweep's.
     """
-    if path.suffix != ".parquet":
-        raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
-    path = path.resolve()  # the target of a link is written, and the link stays
-    folder = folder_of(path)
-    lock = filelock.FileLock(folder / LOCK)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise ValueError(f"out: another sweep is writing {path}. Choose another file") from None
-    except OSError as error:
-        raise StoredFileError(f"out: {path} cannot be written ({error.strerror})") from None
-    try:
-        yield SweepFile(path, settings)
-    finally:
-        lock.release()
-        # An open file cannot be deleted everywhere; one that stays does no harm.
-        with suppress(OSError):
-            (folder / LOCK).unlink(missing_ok=True)
-            folder.rmdir()
-
-
-class SweepFile:
-    """A sweep's file and the folder of its cases; made by `sweep_file`.
-
-    Attributes:
-        rows: The rows of all cases that were there; None if there were none.
-    """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        import pandas as pd
+        if path.suffix != ".parquet":
+            raise ValueError(f"out: expected a file that ends in .parquet, got {path}")
+        self._path = path.resolve()  # the target of a link is written, and the link stays
+        self._folder = self._path.with_name(self._path.name + ".cases")
+        self._lock = filelock.FileLock(self._folder / "lock")
+        self._settings = settings
 
-        self._path, self._folder, self._settings = path, folder_of(path), settings
-        files = [path] if path.exists() else []
-        rows = [self._read(file) for file in (*files, *sorted(self._folder.glob(CASES)))]
-        # A sweep that was killed while it removed its cases left some of them in both places.
-        keys = ["case", "estimator", "draws"]
-        self.rows = pd.concat(rows).drop_duplicates(keys) if rows else None
+    def __enter__(self) -> Self:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise ValueError(
+                f"out: another sweep is writing {self._path}. Choose another file"
+            ) from None
+        except OSError as error:
+            why = error.strerror
+            raise StoredFileError(f"out: {self._path} cannot be written ({why})") from None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        # An open file cannot be deleted everywhere; one that stays does no harm.
+        with suppress(OSError):
+            Path(self._lock.lock_file).unlink(missing_ok=True)
+            self._folder.rmdir()
+
+    def read(self) -> dict[int, pd.DataFrame]:
+        """The rows of each case that is there, by its number."""
+        cases: dict[int, pd.DataFrame] = {}
+        for file in filter(Path.exists, (self._path, *self._folder.glob(CASE))):
+            notes, rows = read_sweep(file)
+            self._check(file, notes["settings"])
+            cases |= {int(number): of_case for number, of_case in rows.groupby("case")}
+        return cases
 
     def add(self, number: int, rows: pd.DataFrame) -> None:
         """Adds the rows of a case; they are on the disk when this returns."""
@@ -155,24 +137,22 @@ class SweepFile:
             failures: Cases that failed, and why. They are noted in the file, and the next sweep
                 into it tries them again.
         """
-        if any(self._folder.glob(CASES)):
+        if any(self._folder.glob(CASE)):
             write_table(self._path, rows, self._settings, failures=failures)
-        for path in (*self._folder.glob(CASES), *self._folder.glob(UNFINISHED)):
+        for path in self._folder.glob(f"*{CASE}*"):  # those that a killed sweep was writing, too
             path.unlink()
 
-    def _read(self, file: Path) -> pd.DataFrame:
-        notes, rows = read_sweep(file)
-        known, here = notes["settings"], json.loads(json.dumps(self._settings))
-        names = [name for name in here | known if known.get(name) != here.get(name)]
+    def _check(self, file: Path, stored: Mapping[str, Any]) -> None:
+        here = json.loads(json.dumps(self._settings))
+        names = [name for name in here | stored if stored.get(name) != here.get(name)]
         if names:
             differences = "; ".join(
-                f"{name} {str(known.get(name))[:60]}, here {str(here.get(name))[:60]}"
+                f"{name} {str(stored.get(name))[:60]}, here {str(here.get(name))[:60]}"
                 for name in names[:3]
             )
             raise ValueError(
                 f"out: {file} belongs to another sweep ({differences}). Choose another file"
             )
-        return rows
 
 
 def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:

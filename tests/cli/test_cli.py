@@ -145,7 +145,6 @@ def test_evaluate_gives_what_python_gives(run):
     assert (found["draws"], found["cases"], found["runs"]) == ([2, 10, 100], 6, 5)
     assert found["seed"] == 7
     assert found["seconds"] > 0
-    assert found["draws_per_second"] > 0
 
 
 def test_evaluate_defaults_to_the_five_estimators(run):
@@ -160,7 +159,7 @@ def test_evaluate_defaults_to_the_five_estimators(run):
     ]
     assert found["draws"] == [2, 10, 100, 1000]
     out = succeeded(run(f"{EVALUATE} --cases 2 --runs 2"))
-    assert all(word in out for word in ("snis-qm", "bound", "1,000", "draws per second"))
+    assert all(word in out for word in ("snis-qm", "bound", "1,000 draws"))
 
 
 @pytest.mark.parametrize(

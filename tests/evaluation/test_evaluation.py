@@ -34,12 +34,6 @@ def test_exact_proposals_beat_the_bound_in_every_case(oracle):
     assert oracle.below_bound["amci"] == oracle.surely_below_bound["amci"] == [1.0, 1.0, 1.0]
 
 
-def test_the_draws_of_all_cases_and_runs_are_counted(oracle):
-    # The mixture needs 100 draws of each of two proposals in every run.
-    drawn = oracle.draws_per_second * oracle.seconds
-    assert drawn == pytest.approx(40 * 20 * 200)
-
-
 def test_progress_counts_the_cases_in_one_thread():
     seen, threads = [], torch.get_num_threads()
     torch.set_num_threads(2)

@@ -16,7 +16,7 @@ from torch.distributions import Normal
 import amci_core as amci
 from amci_core.estimators import tables
 from amci_core.evaluation import Cases, Sweep, read_sweep
-from amci_core.evaluation.sweep import folder_of, sweep_file
+from amci_core.evaluation.sweep import SweepFile
 from amci_core.io import StoredFileError, pretrained_root
 
 PROBLEM, NORMAL = amci.problem("tail-1d"), Normal(0.0, 1.0)
@@ -41,12 +41,12 @@ def numbers(path):
 
 def test_cases_come_back_as_they_were(tmp_path):
     path, made = tmp_path / "sweep.parquet", some_cases()
-    with sweep_file(path, SETTINGS) as file:
-        assert file.rows is None
+    with SweepFile(path, SETTINGS) as file:
+        assert file.read() == {}
         for number in (2, 0):
             file.add(number, made[number])
-    with sweep_file(path, SETTINGS) as file:
-        assert set(file.rows["case"]) == {0, 2}
+    with SweepFile(path, SETTINGS) as file:
+        assert set(file.read()) == {0, 2}
         file.add(1, made[1])
         file.finish(pd.concat(made), {7: "ValueError: no"})
     noted, rows = read_sweep(path)
@@ -65,12 +65,12 @@ def test_the_stored_evaluations_can_be_read():
 def test_a_second_sweep_into_the_file_is_refused(tmp_path):
     path = tmp_path / "sweep.parquet"
     with (
-        sweep_file(path, SETTINGS),
+        SweepFile(path, SETTINGS),
         pytest.raises(ValueError, match=r"^out: another sweep is writing"),
-        sweep_file(path, SETTINGS),
+        SweepFile(path, SETTINGS),
     ):
         pass
-    with sweep_file(path, SETTINGS):
+    with SweepFile(path, SETTINGS):
         pass
 
 
@@ -170,7 +170,6 @@ def test_a_whole_file_is_not_computed_again(tmp_path):
     before = path.read_bytes()
     again = amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
     assert path.read_bytes() == before
-    assert again.draws_per_second == 0 < first.draws_per_second
     assert repr(again.estimators) == repr(first.estimators)
     assert repr(amci.evaluate(PROBLEM, ORACLE, **WANTED).estimators) == repr(first.estimators)
 
@@ -200,12 +199,12 @@ def test_a_case_that_failed_is_tried_again(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_killed_command_goes_on_with_the_same_numbers(tmp_path):
-    path = tmp_path / "sweep.parquet"
+    path, folder = tmp_path / "sweep.parquet", tmp_path / "sweep.parquet.cases"
     command = [*COMMAND, "--out", str(path)]
     deadline = time.monotonic() + PATIENCE
 
     def wait_for(cases):
-        while len(list(folder_of(path).glob("[0-9]*.parquet"))) < cases:
+        while len(list(folder.glob("[0-9]*.parquet"))) < cases:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
@@ -216,7 +215,7 @@ def test_a_killed_command_goes_on_with_the_same_numbers(tmp_path):
     assert not path.exists()
     with dask_cluster(tmp_path / "dask") as (address, workers):
         other = subprocess.Popen([*command, "--dask", address], stdout=subprocess.DEVNULL)
-        wait_for(len(list(folder_of(path).glob("[0-9]*.parquet"))) + 3)
+        wait_for(len(list(folder.glob("[0-9]*.parquet"))) + 3)
         workers[0].kill()
         assert other.wait(PATIENCE) == 0
     whole = [*COMMAND, "--out", str(tmp_path / "whole.parquet"), "--format", "json"]
