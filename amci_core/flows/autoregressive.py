@@ -174,7 +174,7 @@ class SplineDensity(TransformedDensity):
         return Knots(*of_spline), of_support
 
     def _bound_of(self, coordinates: int | slice) -> Tensor | None:
-        return None if self._bounds is None else self._bounds[:, coordinates]
+        return None if self._bounds is None else self._bounds[coordinates]
 
 
 def _total(log_dets: Sequence[Tensor | None]) -> Tensor:

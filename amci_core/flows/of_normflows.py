@@ -93,7 +93,7 @@ class NormflowsDensity(TransformedDensity):
         zeros = [self._context.new_zeros(b.width) for b in proposal.bijectors]
         # Bijectors of the coordinates, what they read, and their bounds.
         self._columns = [
-            (b, b.prepare(zero), None if bound is None else bound[:, i])
+            (b, b.prepare(zero), None if bound is None else bound[i])
             for i, (b, zero) in enumerate(zip(proposal.bijectors, zeros, strict=True))
         ]
 

@@ -1,27 +1,23 @@
 r"""Coordinate bijectors: from the unit interval to the support of a coordinate of x.
 
-Each has two steps. A bijector without parameters takes unconstrained space to the support: an
-excess over a bound, an exponential, the logistic function. A quantile function with parameters
-from a network takes the unit interval to unconstrained space. Points and parameters broadcast;
-coordinates with equal bijectors can share one call, coordinates first.
+Each has two steps. A quantile function with parameters from a network takes the unit interval to
+unconstrained space. A bijector without parameters takes that to the support: an excess over a
+bound, an exponential, the logistic function. Points and parameters broadcast; coordinates with
+equal bijectors can share one call, coordinates first.
 """
 
 from __future__ import annotations
 
 __all__ = [
     "CoordinateBijector",
-    "CutHalfLine",
     "HalfLine",
-    "Logistic",
     "SoftHalfLine",
-    "UnitInterval",
     "bounds",
     "coordinate_bijectors",
     "coordinates_of",
 ]
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,29 +25,26 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 from torch.distributions.constraint_registry import biject_to
-from torch.distributions.transforms import ExpTransform, SigmoidTransform, Transform
+from torch.distributions.transforms import Transform, identity_transform
 from torch.nn.functional import logsigmoid, softplus
 
 from amci_core._arguments import check_name
 from amci_core.models import base
 from amci_core.models.base import Problem, between
+from amci_core.models.densities import strictly_beyond
 
 # For each coordinate of x its kind and numbers, see `coordinate_bijectors`.
 Coordinates = Sequence[Mapping[str, Any]]
-# Values of a coordinate, and the logarithm of a derivative; None for zero.
-Mapped = tuple[Tensor, Tensor | None]
+# Values of a coordinate, and the logarithm of a derivative.
+Mapped = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class CoordinateBijector(ABC):
-    """From the unit interval to the support of a coordinate.
-
-    If a coordinate lies on one side of the `bound` of the support of f_plus, that is the bound and
-    the first number inside, (2, *, cases, 1).
+class CoordinateBijector:
+    """From the unit interval to the support of a coordinate; each step is the identity at first.
 
     Attributes:
         width: Number of parameters that the quantile function reads.
-        bounded: Whether the coordinate lies on one side of that bound.
 
     Arguments:
         centre: About the centre of x in unconstrained space.
@@ -59,7 +52,6 @@ class CoordinateBijector(ABC):
     """
 
     width: ClassVar[int] = 0
-    bounded: ClassVar[bool] = False
 
     centre: float = 0.0
     scale: float = 1.0
@@ -70,29 +62,29 @@ class CoordinateBijector(ABC):
 
     def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         """z of u in (0, 1], and log|dz / du|."""
-        return u, None
+        return u, torch.zeros_like(u)
 
     def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
         """u of z, and log|du / dz|."""
-        return z, None
+        return z, torch.zeros_like(z)
 
     def constrained(self, z: Tensor, bound: Any = None) -> Mapped:
-        """x of z, and log|dx / dz|."""
-        return z, None
+        """x of z, and log|dx / dz|; half-lines need their bound, (*, cases, 1)."""
+        return z, torch.zeros_like(z)
 
-    @abstractmethod
     def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
         """z of x, and log|dz / dx|, -inf outside the support."""
+        return x, torch.zeros_like(x)
 
 
 class UnitInterval(CoordinateBijector):
-    """The unit interval as it is; nothing lies outside."""
+    """The unit interval as it is."""
 
     def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
         return _clamped(x, 0.0, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Logistic(CoordinateBijector):
     """Scaled and shifted logistic quantiles, then a bijector to the support.
 
@@ -100,57 +92,50 @@ class Logistic(CoordinateBijector):
     shift and logarithm of the scale, softly limited, in units of `scale` about `centre`.
 
     Arguments:
-        transform: From the real line to the support; None if that is the line.
+        low: The lower end of the support, which is open.
+        high: The upper end.
+        transform: From the real line to the support.
     """
 
     width = 2
     # The logarithm of the scale is limited to +- this.
     SPREAD: ClassVar[float] = 3.0
 
-    transform: Transform | None = None
+    low: float
+    high: float
+    transform: Transform
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
         shift, free = parameters.unbind(-1)
         log_scale = self.SPREAD * torch.tanh(free / self.SPREAD) + math.log(self.scale / 2)
         return self.centre + self.scale * shift, log_scale, log_scale.exp()
 
-    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale = prepared
         # The end that rounding reaches would be an infinite x.
         u = u.clamp(torch.finfo(u.dtype).tiny, 1 - torch.finfo(u.dtype).eps / 2)
         log_u, log_rest = u.log(), torch.log1p(-u)
         return torch.addcmul(shift, scale, log_u - log_rest), log_scale - log_u - log_rest
 
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale = prepared
         standardized = (z - shift) / scale
         return torch.sigmoid(standardized), _log_logistic(standardized) - log_scale
 
     def constrained(self, z: Tensor, bound: Any = None) -> Mapped:
-        if self.transform is None:
-            return z, None
         x = self.transform(z)
         return x, self.transform.log_abs_det_jacobian(z, x)
 
     def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
-        if self.transform is None:
-            return x, None
-        # The ends of the support, which transforms count as inside, are outside.
-        ends = self.transform.codomain
-        low, high = getattr(ends, "lower_bound", -math.inf), getattr(ends, "upper_bound", math.inf)
-        inside = (x > low) & (x < high)
-        safe = x.where(inside, (low + high) / 2 if high < math.inf else low + 1.0)
+        inside = (x > self.low) & (x < self.high)
+        safe = x.where(inside, self.transform(x.new_zeros(())))
         z = self.transform.inv(safe)
         log_det = -self.transform.log_abs_det_jacobian(z, safe)
         return z, log_det.where(inside, -math.inf)
 
 
-@dataclass(frozen=True)
 class TruncatedLogistic(Logistic):
     """A logistic truncated at the ends of x: densities there are neither zero nor infinite."""
-
-    low: float = 0.0
-    high: float = 1.0
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
         shift, log_scale, scale = super().prepare(parameters)
@@ -159,12 +144,12 @@ class TruncatedLogistic(Logistic):
         below, above = (torch.sigmoid((end - shift) / scale) for end in (self.low, self.high))
         return shift, log_scale, scale, below, above - below
 
-    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         *whole, below, mass = prepared
         z, log_det = super().quantile(below + mass * u, whole)
         return z.clamp(self.low, self.high), log_det + mass.log()
 
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
         *whole, below, mass = prepared
         u, log_det = super().cumulative(z, whole)
         return ((u - below) / mass).clamp(0, 1), log_det - mass.log()
@@ -173,7 +158,7 @@ class TruncatedLogistic(Logistic):
         return _clamped(x, self.low, self.high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HalfLine(CoordinateBijector):
     """x > bound, or x < bound: u is the survival function of an exponential excess.
 
@@ -187,13 +172,12 @@ class HalfLine(CoordinateBijector):
     """
 
     width = 1
-    bounded = True
     # The logarithm of the excess's scale is limited to CENTRE +- SPREAD, which spans 0.07 to 2.2
     # units: without a limit the spline can undo an ever larger one with ever narrower bins.
     CENTRE: ClassVar[float] = -0.9
     SPREAD: ClassVar[float] = 1.7
 
-    sign: int = 1
+    sign: int
     unit: float = 1.0
 
     def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
@@ -203,32 +187,23 @@ class HalfLine(CoordinateBijector):
     def _log_scale(self, free: Tensor) -> Tensor:
         return self.CENTRE + self.SPREAD * torch.tanh(free / self.SPREAD)
 
-    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         log_scale, minus_scale = prepared
         log_u = u.log()
         return minus_scale * log_u, log_scale - log_u
 
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
         log_scale, minus_scale = prepared
         minus = z / minus_scale
         return minus.exp(), (minus - log_scale).where(z > 0, -math.inf)
 
     def constrained(self, z: Tensor, bound: Any = None) -> Mapped:
-        end, nearest = bound
-        # A point on the bound of an open support has density zero, so one of them in millions
-        # makes a loss infinite or a weight NaN.
-        if self.sign > 0:
-            return torch.maximum(end + z * self.unit, nearest), self._log_unit(z)
-        return torch.minimum(end - z * self.unit, nearest), self._log_unit(z)
+        x = strictly_beyond(bound + self.sign * self.unit * z, bound, self.sign)
+        return x, torch.full_like(z, math.log(self.unit))
 
     def unconstrained(self, x: Tensor, bound: Any = None) -> Mapped:
-        end, _ = bound
-        z = (x - end if self.sign > 0 else end - x).clamp(min=0) / self.unit
-        log_unit = self._log_unit(z)
-        return z, None if log_unit is None else -log_unit
-
-    def _log_unit(self, z: Tensor) -> Tensor | None:
-        return None if self.unit == 1 else torch.full_like(z, math.log(self.unit))
+        z = (self.sign * (x - bound)).clamp(min=0) / self.unit
+        return z, torch.full_like(z, -math.log(self.unit))
 
 
 class SoftHalfLine(HalfLine):
@@ -304,6 +279,12 @@ HALF_LINES = {
     "soft-half-line": SoftHalfLine,
     "cut-half-line": CutHalfLine,
 }
+# Ends of kinds with a range of their own; that of other kinds is the coordinate's.
+RANGES = {
+    "line": (-math.inf, math.inf),
+    "positive": (0.0, math.inf),
+    "probability": (0.0, 1.0),
+}
 
 
 def _log_logistic(z: Tensor) -> Tensor:
@@ -311,7 +292,7 @@ def _log_logistic(z: Tensor) -> Tensor:
     return torch.add(z, softplus(z, threshold=40), alpha=-2.0)
 
 
-def _clamped(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
+def _clamped(x: Tensor, low: float, high: float) -> Mapped:
     inside = x.clamp(low, high)
     return inside, torch.zeros_like(x).masked_fill(inside != x, -math.inf)
 
@@ -321,11 +302,11 @@ def coordinate_bijectors(problem: Problem, coordinates: Coordinates) -> list[Coo
 
     Arguments:
         problem: The problem.
-        coordinates: For each coordinate its `kind`: `line`, `positive`, `probability`, `unit` (the
-            unit interval as it is), `cut` (its range, with densities at both ends), `range` (its
-            range), `half-line`, `soft-half-line` or `cut-half-line` (the side of a bound where
-            f_plus is positive; the soft one falls to zero there, the cut one has its mode
-            anywhere), or one of the problem's `coordinate_transforms`.
+        coordinates: For each coordinate its `kind`: `range` (the coordinate's range), `line`,
+            `positive`, `probability`, `unit` (the unit interval as it is), `cut` (its range, with
+            densities at both ends), `half-line`, `soft-half-line` or `cut-half-line` (the side of
+            a bound where f_plus is positive; the soft one falls to zero there, the cut one has its
+            mode anywhere), or one of the problem's `coordinate_transforms`.
             And about its `centre` and its standard deviation in unconstrained space, `scale`, by
             default 0 and 1; for half-lines also the `unit` of the excess over the bound.
 
@@ -333,39 +314,29 @@ def coordinate_bijectors(problem: Problem, coordinates: Coordinates) -> list[Coo
         ValueError: a kind is not known, there are not as many coordinates as x has, or the support
             of f_plus is no half-line.
     """
-    if len(coordinates) != problem.x.dim:
-        raise ValueError(
-            f"coordinates: expected {problem.x.dim} for {problem.name}, got {len(coordinates)}"
-        )
     ends = problem.x.ends.T.tolist()
     return [_bijector(problem, *of, **c) for of, c in zip(ends, coordinates, strict=True)]
 
 
 def _bijector(
-    problem: Problem,
-    low: float,
-    high: float,
-    kind: str,
-    centre: float = 0.0,
-    scale: float = 1.0,
-    unit: float = 1.0,
+    problem: Problem, low: float, high: float, kind: str, **numbers: float
 ) -> CoordinateBijector:
-    transforms = {
-        "line": None,
-        "positive": ExpTransform(),
-        "probability": SigmoidTransform(),
-        "range": biject_to(between(low, high)),
-        **problem.coordinate_transforms,
-    }
-    if kind in transforms:
-        return Logistic(centre, scale, transforms[kind])
-    if kind == "cut":
-        return TruncatedLogistic(centre, scale, None, low, high)
+    transforms = problem.coordinate_transforms
+    check_name("kind", kind, ["range", "cut", "unit", *RANGES, *HALF_LINES, *transforms])
     if kind == "unit":
-        return UnitInterval(centre, scale)
-    check_name("kind", kind, [*transforms, "cut", "unit", *HALF_LINES])
-    theta = torch.zeros(1, 0 if problem.theta is None else problem.theta.dim)
-    return HALF_LINES[kind](centre, scale, half_line(problem, theta)[1], unit)
+        return UnitInterval(**numbers)
+    if kind == "cut":
+        return TruncatedLogistic(low=low, high=high, transform=identity_transform, **numbers)
+    if kind in HALF_LINES:
+        theta = torch.zeros(1, 0 if problem.theta is None else problem.theta.dim)
+        return HALF_LINES[kind](sign=half_line(problem, theta)[1], **numbers)
+    low, high = RANGES.get(kind, (low, high))
+    transform = biject_to(between(low, high))
+    if kind in transforms:
+        transform = transforms[kind]
+        support: Any = transform.codomain
+        low, high = support.lower_bound, support.upper_bound
+    return Logistic(low=low, high=high, transform=transform, **numbers)
 
 
 def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
@@ -385,12 +356,9 @@ def half_line(problem: Problem, theta: Tensor | None) -> tuple[Tensor, int]:
 
 
 def bounds(
-    problem: Problem,
-    bijectors: Sequence[CoordinateBijector],
-    theta: Tensor | None,
-    like: Tensor,
+    problem: Problem, bijectors: Sequence[CoordinateBijector], theta: Tensor | None, like: Tensor
 ) -> Tensor | None:
-    """What bijectors on one side of a bound read of it, (2, D, cases, 1); None if none does.
+    """The bounds that half-lines among the bijectors need, (D, cases, 1); None if there are none.
 
     Arguments:
         problem: The problem, whose support of f_plus it is.
@@ -398,11 +366,10 @@ def bounds(
         theta: (cases, D_theta), or None.
         like: A tensor of as many rows, of the type and on the device of the points.
     """
-    if not any(bijector.bounded for bijector in bijectors):
+    if not any(isinstance(bijector, HalfLine) for bijector in bijectors):
         return None
-    bound, sign = half_line(problem, theta)
-    bound = bound.to(like).expand(len(like), len(bijectors)).T[..., None]
-    return torch.stack([bound, bound.nextafter(torch.full_like(bound, sign * torch.inf))])
+    bound, _ = half_line(problem, theta)
+    return bound.to(like).expand(len(like), len(bijectors)).T[..., None]
 
 
 def on_half_line(problem: Problem) -> bool:
@@ -410,13 +377,11 @@ def on_half_line(problem: Problem) -> bool:
     if problem.theta is None:
         return False
     zero = torch.zeros(1, problem.theta.dim)
-    if base.half_line(problem.support_plus(zero)) is None:
+    sides = [base.half_line(problem.support_plus(theta)) for theta in (zero, zero + 1)]
+    if sides[0] is None or sides[1] is None:
         return False
     # In more dimensions the range of x has coordinates of other forms, in units of their own.
-    if problem.x.dim == 1:
-        return True
-    (here, _), (there, _) = (half_line(problem, theta) for theta in (zero, zero + 1))
-    return not torch.equal(here, there)
+    return problem.x.dim == 1 or not torch.equal(sides[0][0], sides[1][0])
 
 
 def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any]]:
@@ -426,33 +391,36 @@ def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any
         problem: The problem.
         cut: Whether coordinates whose range has two ends are cut off there, instead of mapped.
     """
-    x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
-    kinds = {(-math.inf, math.inf): "line", (0, math.inf): "positive", (0, 1): "probability"}
     coordinates = []
-    for (low, high), values in zip(problem.x.ends.T.tolist(), x.unbind(-1), strict=True):
+    for (low, high), x in zip(problem.x.ends.T.tolist(), _prior_draws(problem).T, strict=True):
         if cut and math.isfinite(high - low):
-            kind, centre, scale = "cut", (low + high) / 2, (high - low) / math.sqrt(12)
+            kind, centre, scale = "cut", (low + high) / 2, _rounded((high - low) / math.sqrt(12))
         else:
-            kind = kinds.get((low, high), "range")
-            z, _ = _bijector(problem, low, high, kind).unconstrained(values)
+            kind = "range"
+            z, _ = _bijector(problem, low, high, kind).unconstrained(x)
+            scale = _rounded(float(z.std()))
             # To a tenth of the scale or better.
-            digits = max(3, 1 - math.floor(math.log10(_rounded(float(z.std())))))
-            centre, scale = round(float(z.mean()), digits), float(z.std())
-        coordinates.append({"kind": kind, "centre": centre, "scale": _rounded(scale)})
+            centre = round(float(z.mean()), max(3, 1 - math.floor(math.log10(scale))))
+        coordinates.append({"kind": kind, "centre": centre, "scale": scale})
     return coordinates
 
 
 def half_lines(problem: Problem, kind: str) -> list[dict[str, Any]]:
     """Coordinates on one side of the bound of f_plus, in powers of ten near their deviations."""
-    x = problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
-    units = [10.0 ** round(math.log10(max(std, 1e-30))) for std in x.std(0).tolist()]
+    scales = [_rounded(std) for std in _prior_draws(problem).std(0).tolist()]
     # An excess has about half of the standard deviation of x.
-    return [{"kind": kind, "unit": unit, "scale": 0.5} for unit in units]
+    return [
+        {"kind": kind, "unit": 10.0 ** round(math.log10(scale)), "scale": 0.5} for scale in scales
+    ]
 
 
 def has_exact_support(arguments: Mapping[str, Any]) -> bool:
     """Whether a flow with these arguments lives exactly where f_plus is positive."""
-    return any(each["kind"] in HALF_LINES for each in arguments.get("coordinates", ()))
+    return any(c["kind"] in HALF_LINES for c in arguments.get("coordinates", ()))
+
+
+def _prior_draws(problem: Problem) -> Tensor:
+    return problem.sample_prior(4096, torch.Generator().manual_seed(0)).double()
 
 
 def _rounded(scale: float) -> float:

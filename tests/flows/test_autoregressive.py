@@ -31,7 +31,7 @@ def one_by_one(q, x, y, theta):
         *of_spline, own = network.network(inputs).split(
             [*spline_widths(q.bins), bijector.width], -1
         )
-        end = None if bound is None else bound[:, i]
+        end = None if bound is None else bound[i]
         z, of_free = bijector.unconstrained(points[:, i : i + 1], end)
         u, of_kind = bijector.cumulative(z, bijector.prepare(own[:, None]))
         _, of_spline = Knots(*of_spline).inverse(u[:, 0])

@@ -5,12 +5,17 @@ from functools import partial
 
 import pytest
 import torch
+from torch.distributions import Pareto, Uniform
 
 import amci_core as amci
 from amci_core.flows import FAMILIES, Trainable, families
 
 TAIL, TAIL_5D, PEAK = (amci.problem(name) for name in ("tail-1d", "tail-5d", "peak"))
 GAIN, CANCER = amci.problem("gain-loss"), amci.problem("cancer")
+BETWEEN, BEYOND = (
+    amci.model(name="product", prior=prior, theta=Uniform(0.5, 2.0), f="x * theta")
+    for prior in (Uniform(1.0, 3.0), Pareto(2.0, 3.0))
+)
 NETWORK = {"hidden": (16, 16), "activation": "silu"}
 SPLINES = {"bins": 8, **NETWORK}
 COUPLED = {"layers": 3, "hidden": 16, "bins": 8}
@@ -68,6 +73,8 @@ FLOWS: dict[str, tuple[amci.Problem, Callable[[], Trainable]]] = {
     "positive, probability": spline(PEAK, MIXED),
     "response, positive": spline(CANCER, TUMOUR),
     "cut at both ends": spline(PEAK, CUT),
+    "range with two ends": spline(BETWEEN, [{"kind": "range"}]),
+    "range with one end": spline(BEYOND, [{"kind": "range"}]),
     "composed": family("composed-spline", PEAK, coordinates=MIXED, **SPLINES),
     "composed, along the radius": family(
         "composed-spline", TAIL_5D, coordinates=[{"kind": "line"}] * 5, radial=True, **SPLINES
@@ -270,6 +277,10 @@ beyond = pytest.mark.parametrize(
         ("positive, probability", [-1.0, 0.5]),
         ("positive, probability", [500.0, 1.0]),
         ("response, positive", [0.0, 1.0]),
+        ("response, positive", [1.0, 1.0]),
+        ("range with two ends", [0.5]),
+        ("range with two ends", [3.0]),
+        ("range with one end", [1.5]),
         ("gamma-beta", [500.0, 1.0]),
         ("gamma-beta", [-1.0, 0.5]),
         ("defensive", [-0.5, 0.5]),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from amci_core.flows.supports import Logistic
 from amci_core.models.cancer import Response
 from amci_core.models.tumour import LOG_REST, REST_RATE, trajectory
 
@@ -35,12 +34,6 @@ def test_far_points_stay_inside_with_finite_densities(dtype):
     log_det = Response().log_abs_det_jacobian(u, x)
     assert ((x > 0) & (x < 1)).all()
     assert torch.isfinite(log_det).all()
-
-
-def test_outside_the_interval_the_density_is_zero():
-    x = torch.tensor([0.0, 1.0, -0.5, 1.5], dtype=torch.float64)
-    _, log_det = Logistic(transform=Response()).unconstrained(x, None)
-    assert (log_det == -math.inf).all()
 
 
 def test_tumours_come_to_rest_at_the_size_that_the_coordinate_uses():
