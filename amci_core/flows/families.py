@@ -267,36 +267,37 @@ def forms(
         ['half-line', 'half-line from zero', 'spline']
     """
     dim = problem.x.dim
-    shared: dict[str, Any] = {
+    hidden = width or 64
+    network = {
         "bins": bins or (32 if dim == 1 else 8 if dim > MANY else 16),
-        "hidden": [width or 64] * 2,
+        "hidden": [hidden] * 2,
         "activation": "silu",
         "reads_theta": reads_theta,
     }
-    coordinates = coordinates_of(problem)
-    whole = {**shared, "coordinates": coordinates}
-    families: dict[str, tuple[str, dict[str, Any]]] = {}
+    standardized = coordinates_of(problem)
+
+    def form(
+        family: str, coordinates: Coordinates = standardized, **arguments: Any
+    ) -> dict[str, Any]:
+        arguments = {**network, "coordinates": coordinates, **arguments}
+        return {"family": family, "arguments": arguments}
+
+    known: dict[str, dict[str, Any]] = {}
     if reads_theta and on_half_line(problem):
-        for form, kind in (("half-line", "half-line"), ("half-line from zero", "soft-half-line")):
-            arguments = {**shared, "coordinates": half_lines(problem, kind)}
-            families[form] = "autoregressive-spline", arguments
+        for name, kind in (("half-line", "half-line"), ("half-line from zero", "soft-half-line")):
+            known[name] = form("autoregressive-spline", half_lines(problem, kind))
     if dim == 1:
-        families["spline"] = "autoregressive-spline", whole
+        known["spline"] = form("autoregressive-spline")
     elif dim <= MANY:
-        cut = {**shared, "coordinates": coordinates_of(problem, cut=True)}
-        families["by coordinate"] = "autoregressive-spline", cut
-        families["rotated"] = "composed-spline", whole
-        families["along the radius"] = "composed-spline", {**whole, "radial": True}
+        known["by coordinate"] = form("autoregressive-spline", coordinates_of(problem, cut=True))
+        known["rotated"] = form("composed-spline")
+        known["along the radius"] = form("composed-spline", radial=True)
     else:
-        layered = {**whole, "width": max(shared["hidden"][0] * 3 // 2, dim)}
-        families["by coordinate"] = families["rotated"] = "layered-spline", layered
-    for name in FAMILIES:
-        if name not in SHIPPED:
-            families[name] = name, {"coordinates": coordinates, "reads_theta": reads_theta}
-    return {
-        form: {"family": family, "arguments": arguments}
-        for form, (family, arguments) in families.items()
-    }
+        layered = form("layered-spline", width=max(hidden * 3 // 2, dim))
+        known["by coordinate"] = known["rotated"] = layered
+    own = {"coordinates": standardized, "reads_theta": reads_theta}
+    added = {name: {"family": name, "arguments": own} for name in FAMILIES if name not in SHIPPED}
+    return known | added
 
 
 # Constructors: they take a problem and keyword arguments, those that are stored with weights.
