@@ -277,8 +277,10 @@ def _reasons(control: Regression, errors: Errors, requirements: Requirements) ->
             least = np.asarray(requirements.defensive)
             yield _Reason(MORE_DRAWS, r_eff * ess < least, words, ess, least)
     else:
-        largest = control.errors.largest_share
-        rules = (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])
+        squares = np.square(control.errors.z)
+        with np.errstate(invalid="ignore"):
+            largest = squares.max(axis=-1) / squares.sum(axis=-1)
+        rules = (N < np.inf) & (largest > LARGEST_RESIDUAL) & (needed > EXACT[0])
         yield _Reason(MORE_DRAWS, rules, "one draw makes {:.1%} of its squared error", largest)
         words = "without draws of a defensive density nothing can tell what all proposals miss"
         yield _Reason(RELIABLE, True, words)
@@ -292,7 +294,7 @@ def _distance(control: Errors, errors: Errors) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         a, b = (np.exp(of.log_unit - log_unit) for of in (control, errors))
         between = np.abs(a * control.value - b * errors.value)
-        z = centred(a[..., None] * control.of_mu - b[..., None] * errors.of_mu, control.counts)
+        z = centred(a[..., None] * control.z - b[..., None] * errors.z, control.counts)
         error = np.sqrt(control.variance_of(z)) + control.rounding
         return np.where(between == 0, 0.0, between / error)
 

@@ -127,8 +127,6 @@ def estimate_to(
         verdict=_joined(verdicts, order, batch),
         draws=np.concatenate(spent_by_part)[order].reshape(batch),
         relative_error=relative_error,
-        positive=found.positive,
-        bound=found.bound,
     )
 
 

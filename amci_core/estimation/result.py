@@ -64,17 +64,13 @@ class EstimateBase:
         value: The estimate, (*), in units of f; 0 where it underflows.
         uncertainty: The error of value - shift, in a unit of about its size.
         verdict: Whether to believe both: reliable, use more draws or do not trust, with reasons.
-        positive: Whether mu is known to be positive.
         shift: The constant c that was taken from f and added back, in units of f.
-        bound: M, where draws of q1_complement serve the estimate.
     """
 
     value: Array
     uncertainty: Uncertainty
     verdict: Verdict
-    positive: bool
     shift: float = 0.0
-    bound: float | None
 
     @property
     def log_value(self) -> Array:
@@ -114,20 +110,12 @@ class EstimateBase:
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
         """
-        lower, upper = self._interval(level)
+        lower, upper = self.uncertainty.interval(level)
         return self._in_f(lower) + self.shift, self._in_f(upper) + self.shift
-
-    def _interval(self, level: float) -> tuple[Array, Array]:
-        """In the unit of `uncertainty`."""
-        high = None
-        if self.bound is not None:
-            with np.errstate(over="ignore"):
-                high = self.bound * np.exp(-self.uncertainty.log_unit)
-        return self.uncertainty.interval(level, positive=self.positive, high=high)
 
     def relative_half_width(self, level: float = 0.95) -> Array:
         """Half of the width of the interval over |value|, (*), without a shift; inf if unknown."""
-        lower, upper = self._interval(level)
+        lower, upper = self.uncertainty.interval(level)
         with np.errstate(invalid="ignore", divide="ignore"):
             widths = (upper - lower) / 2 / abs(self.uncertainty.value)
         return np.where(np.isfinite(widths), widths, np.inf)
@@ -267,12 +255,16 @@ class Estimate(EstimateBase):
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """The error of value - shift, in a unit of about its size."""
-        found, r_eff = self.errors.uncertainty, self.requirements.r_eff
-        return replace(
-            found,
-            standard_error=found.standard_error / np.sqrt(r_eff),
-            effective=found.effective * r_eff,
-        )
+        by_draws, r_eff = self.errors.uncertainty, self.requirements.r_eff
+        high = np.inf if self.bound is None else self.bound
+        with np.errstate(over="ignore"):
+            return replace(
+                by_draws,
+                standard_error=by_draws.standard_error / np.sqrt(r_eff),
+                effective=by_draws.effective * r_eff,
+                positive=np.full_like(by_draws.value, self.positive, dtype=bool),
+                high=high * np.exp(-by_draws.log_unit),
+            )
 
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
@@ -309,8 +301,6 @@ class Precise(EstimateBase):
         verdict: Whether they can be believed.
         draws: Draws of each case, those of estimates that were not precise enough included, (*).
         relative_error: The requested half-width of 95 % intervals over the estimates.
-        positive: Whether mu is known to be positive.
-        bound: The upper bound of f, where draws of q1_complement serve the estimates.
     """
 
     value: Array
@@ -318,8 +308,6 @@ class Precise(EstimateBase):
     verdict: Verdict
     draws: NDArray[np.int64]
     relative_error: float
-    positive: bool
-    bound: float | None
 
     @property
     def reached(self) -> NDArray[np.bool_]:

@@ -55,8 +55,6 @@ class Contrast(EstimateBase):
     value: Array
     uncertainty: Uncertainty
     verdict: Verdict
-    positive: bool = False
-    bound: None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Several:
             np.where(np.isnan(e.standard_error), np.nan, np.exp(e.errors.log_unit))
             for e in self.estimates
         ]
-        errors = [e.errors.of_mu for e in self.estimates]
+        errors = [e.errors.z for e in self.estimates]
         return np.stack(units, -1)[..., None] * np.stack(errors, -2)
 
     @property

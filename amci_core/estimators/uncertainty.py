@@ -72,12 +72,11 @@ class Errors:
     Arguments:
         log_unit: Logarithm of the unit of f in nats, (*).
         value: The estimate in that unit, (*).
-        of_E1: What a draw adds to (E1_plus - E1_minus) / E2 in that unit, (*, n), zero on average
-            over the draws of each component.
-        of_E2: What a draw adds to the relative error of E2, (*, n), also zero on average.
+        z: What each draw adds to the error of mu in that unit, (*, n), zero on average over the
+            draws of each component.
         counts: Numbers of draws of every component, in the order of the draws.
-        sets: Number of scrambled sets of Sobol points of every component, or of its draws if they
-            are independent, in the same order.
+        strata: Number of scrambled sets of Sobol points of every component, or of its draws if
+            they are independent, in the same order.
         rounding: Rounding error of the estimate in that unit, (*).
         carried_by: Effective number of the draws that carry the estimate, (*): of what each adds
             to its terms in absolute value, or to E2 if that is less; NaN if no draw does.
@@ -90,54 +89,45 @@ class Errors:
 
     log_unit: Array
     value: Array
-    of_E1: Array
-    of_E2: Array
+    z: Array
     counts: tuple[int, ...]
-    sets: tuple[int, ...]
+    strata: tuple[int, ...]
     rounding: Array
     carried_by: Array
     silent: NDArray[np.bool_]
     by_all: Uncertainty | None = None
 
-    @property
-    def of_mu(self) -> Array:
-        """What each draw adds to the error of mu, in the unit, (*, n)."""
-        return np.asarray(self.of_E1 - self.value[..., None] * self.of_E2)
-
-    @property
-    def variance(self) -> Array:
-        """Of mu, in the unit squared, (*); NaN where a component has a single draw."""
-        return self.variance_of(self.of_mu)
-
-    def sums(self, values: Array) -> Array:
-        """The sums of values (*, n) over the sets of every component, (*, sets)."""
-        if self.sets == self.counts:
-            return values
-        parts = np.split(values, np.cumsum(self.counts)[:-1], axis=-1)
-        summed = [
-            part.reshape(*part.shape[:-1], sets, -1).sum(axis=-1)
-            for part, sets in zip(parts, self.sets, strict=True)
-        ]
-        return np.concatenate(summed, axis=-1)
+    @cached_property
+    def standard_error(self) -> Array:
+        """Of mu, in the unit, (*); NaN where a component has a single draw."""
+        return np.sqrt(self.variance_of(self.z))
 
     def variance_of(self, z: Array) -> Array:
         """The variance, (*), of the sum of z (*, n), centred within each component's draws."""
-        sums = self.sums(z)
-        return np.asarray(np.vecdot(sums * bessel(self.sets), sums))
+        sums = np.concatenate(self._sums(z), axis=-1)
+        return np.asarray(np.vecdot(sums * bessel(self.strata), sums))
+
+    def _sums(self, z: Array) -> list[Array]:
+        """For every component the sums of z (*, n) over its strata, (*, strata)."""
+        parts = np.split(z, np.cumsum(self.counts)[:-1], axis=-1)
+        return [
+            part.reshape(*part.shape[:-1], strata, -1).sum(axis=-1)
+            for part, strata in zip(parts, self.strata, strict=True)
+        ]
 
     @property
     def freedom(self) -> Array:
         """Degrees of freedom of the standard error, (*)."""
-        if self.sets == self.counts:
+        if self.strata == self.counts:
             return self.determined_by
-        parts = np.split(self.sums(self.of_mu), np.cumsum(self.sets)[:-1], axis=-1)
-        total, over_freedom = np.zeros_like(self.value), np.zeros_like(self.value)
-        for S, sets, count in zip(parts, self.sets, self.counts, strict=True):
-            V = np.vecdot(S * bessel((sets,)), S)
-            own = effective_number(np.square(S)) if sets == count else sets - 1
-            total += V
-            over_freedom += np.nan_to_num(np.square(V) / own)
+        total, over_freedom = np.zeros((2, *self.value.shape))
         with np.errstate(invalid="ignore", divide="ignore"):
+            for S, count in zip(self._sums(self.z), self.counts, strict=True):
+                sets = S.shape[-1]
+                V = np.vecdot(S * bessel((sets,)), S)
+                of_V = effective_number(np.square(S)) if sets == count else sets - 1
+                total = total + V
+                over_freedom = over_freedom + np.nan_to_num(np.square(V) / of_V)
             return np.fmin(np.square(total) / over_freedom, self.determined_by)
 
     @cached_property
@@ -148,17 +138,17 @@ class Errors:
         residuals vanish with any error: a single weight that outweighs all others gives
         mu = f at its draw.
         """
-        error = np.sqrt(self.variance)
-        n = np.where(np.isnan(error), 1.0, effective_number(np.square(self.of_mu)))
+        N = effective_number(np.square(self.z))
         agreed = np.where(self.carried_by >= LEAST_AGREED, np.inf, self.carried_by)
-        return np.where(error <= self.rounding, agreed, n)
+        N = np.where(np.isnan(self.standard_error), 1.0, N)
+        return np.where(self.standard_error <= self.rounding, agreed, N)
 
     @property
     def uncertainty(self) -> Uncertainty:
         """By the draws of all components for a table, else by these draws alone."""
         if self.by_all is not None:
             return self.by_all
-        error = np.maximum(np.sqrt(self.variance), self.rounding)
+        error = np.maximum(self.standard_error, self.rounding)
         error = np.where(self.unknown, np.nan, error)
         return Uncertainty(self.log_unit, self.value, error, self.freedom)
 
@@ -167,14 +157,6 @@ class Errors:
         """Whether nothing says how wrong the estimate is, (*): one draw is all of it, or f is the
         same at all."""
         return np.asarray(self.silent | (self.carried_by < LEAST_CARRIED))
-
-    @property
-    def largest_share(self) -> Array:
-        """The share of the largest squared error in their sum, (*); 0 if there is none."""
-        squares = np.square(self.of_mu)
-        total = squares.sum(axis=-1)
-        none = (self.determined_by == np.inf) | (total == 0)
-        return np.asarray(squares.max(axis=-1) / np.where(none, np.inf, total))
 
 
 def errors_of(
@@ -208,10 +190,9 @@ def errors_of(
     return Errors(
         log_unit=log_unit,
         value=value,
-        of_E1=centred(h[0] - h[1], counts),
-        of_E2=centred(h[2], counts),
+        z=centred(h[0] - h[1], counts) - mu * centred(h[2], counts),
         counts=counts,
-        sets=draws.strata,
+        strata=draws.strata,
         rounding=np.asarray(np.finfo(float).eps * np.vecdot(size_of_mu, nats)),
         carried_by=np.fmin(effective_number(size_of_mu), effective_number(size[2])),
         silent=np.asarray(silent | same.all(axis=-1)),
@@ -338,26 +319,26 @@ class Uncertainty(Printed):
         standard_error: Of it, (*); NaN where the draws say nothing of it, infinite where they show
             that a proposal misses part of a term that it is used for.
         effective: Effective number of squared errors, (*); not finite for no error.
+        positive: Whether mu is known to be positive, (*).
+        high: An upper bound of mu, near which the error is in proportion to the distance from it,
+            (*); mu >= 0 then. Infinite without one.
     """
 
     log_unit: Array
     value: Array
     standard_error: Array
     effective: Array
+    positive: NDArray[np.bool_] | bool = False
+    high: Array | float = np.inf
 
-    def interval(
-        self, level: float, *, positive: bool, high: Array | None = None
-    ) -> tuple[Array, Array]:
+    def interval(self, level: float) -> tuple[Array, Array]:
         """Lower and upper ends (*) of a central interval for mu, in units of exp(log_unit).
+
+        The interval is laid about the log-odds mu / (high - mu) where mu is known to lie between
+        zero and `high`, and the estimate does. Without a `high` that is about log mu.
 
         Arguments:
             level: Probability that the interval covers it.
-            positive: Whether mu is known to be positive: the interval is then laid about log mu,
-                where the estimate is positive too.
-            high: An upper bound of mu, (*), in units of exp(log_unit), near which the error is in
-                proportion to the distance from it: the interval is then laid about the log-odds
-                mu / (high - mu) where the estimate lies between zero and the bound, and never
-                leaves these.
 
         Raises:
             ValueError: the level does not lie strictly between 0 and 1.
@@ -367,21 +348,15 @@ class Uncertainty(Printed):
         # Without an error there is nothing to divide by.
         freedom = np.maximum(np.nan_to_num(self.effective, nan=np.inf), 1.0)
         reach = np.asarray(student.ppf((1 + level) / 2, freedom)) * self.standard_error
-        lower, upper = self.value - reach, self.value + reach
-        if positive:
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                factor = np.exp(reach / self.value)
-                lower = np.where(self.value > 0, self.value / factor, lower)
-                upper = np.where(self.value > 0, self.value * factor, upper)
-        if high is not None:
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                rest = high - self.value
-                factor = np.exp(reach * high / (self.value * rest))
-                odds = self.value / rest
-                inside = (odds > 0) & np.isfinite(odds)
-                lower = np.where(inside, high * odds / (odds + factor), lower).clip(0, high)
-                upper = np.where(inside, high / (1 + 1 / (odds * factor)), upper).clip(0, high)
-        return lower, upper
+        bounded = np.isfinite(self.high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            p = self.value / self.high
+            factor = np.exp(reach / (self.value * (1 - p)))
+            between = (self.positive | bounded) & (self.value > 0) & (p < 1)
+            lower = np.where(between, self.value / (p + (1 - p) * factor), self.value - reach)
+            upper = np.where(between, self.value / (p + (1 - p) / factor), self.value + reach)
+        lowest = np.where(bounded, 0.0, -np.inf)
+        return lower.clip(lowest, self.high), upper.clip(lowest, self.high)
 
 
 def relative_variance(table: Table, moments: Moments) -> Array:

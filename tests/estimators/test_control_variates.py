@@ -86,7 +86,7 @@ def test_to_first_order_its_variance_is_below_that_of_every_table(y, theta):
     sampler = Sampler(problem, proposals, *problem.check(y, theta))
     draws = sampler.draw([counts[0], 0, *counts[1:]], torch.Generator().manual_seed(0))
     weak, plain = (
-        float(found.variance * np.exp(2 * found.log_unit)) * sum(counts)
+        float(found.standard_error * np.exp(found.log_unit)) ** 2 * sum(counts)
         for found in (regress(draws, ridge=1e-6).errors, regress(draws).errors)
     )
     assert weak == pytest.approx(optimal, rel=0.05)

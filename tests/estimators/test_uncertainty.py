@@ -1,5 +1,7 @@
 """The error of an estimate: its intervals against their definitions, and their level."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from discrete import judged, prepared, signed
@@ -15,22 +17,17 @@ KNOWN_E2 = amci() * [[1], [0], [0]]
 TABLES = {"amci": amci(), "snis-q2": snis_q2(), "reuse": REUSE}
 
 
-def uncertainty(value, error, effective):
-    return Uncertainty(
-        log_unit=np.array(0.0),
-        value=np.array(value),
-        standard_error=np.array(error),
-        effective=np.array(effective),
-    )
-
-
 @pytest.mark.parametrize(("effective", "freedom"), [(60.0, 60.0), (0.5, 1.0), (np.nan, 1e9)])
 def test_an_interval_is_students_t_with_the_effective_number_as_degrees(effective, freedom):
     reach = stdtrit(freedom, 0.975) * 0.2
-    low, high = uncertainty(3.0, 0.2, effective).interval(0.95, positive=False)
-    np.testing.assert_allclose([low, high], [3 - reach, 3 + reach], rtol=1e-9)
-    low, high = uncertainty(3.0, 0.2, effective).interval(0.95, positive=True)
+    plain = Uncertainty(*map(np.array, (0.0, 3.0, 0.2, effective)))
+    np.testing.assert_allclose(plain.interval(0.95), [3 - reach, 3 + reach], rtol=1e-9)
+    low, high = replace(plain, positive=True).interval(0.95)
     np.testing.assert_allclose([low, high], 3 * np.exp([-reach / 3, reach / 3]), rtol=1e-9)
+    low, high = replace(plain, high=4.0).interval(0.95)
+    # The log-odds of 3 in 4 have the derivative 4 / 3.
+    odds = 3 * np.exp([-reach * 4 / 3, reach * 4 / 3])
+    np.testing.assert_allclose([low, high], 4 * odds / (1 + odds), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", TABLES)
