@@ -130,36 +130,33 @@ class Sampler:
         if DEFENSIVE in drawn:
             densities[DEFENSIVE] = DefensiveDensity(self.problem, self.y, self.theta)
             sources[DEFENSIVE] = defensive_generator or generator
-        able = [j for j in drawn if getattr(densities[j], "takes_uniform", False)]
-        cases, dim = math.prod(self.y.shape[:-1]) * (runs or 1), self.problem.x.dim
         uniform: dict[int, Tensor] = {}
         sets: dict[int, int] = {}
-        if points == "sobol":
-            for j in able:
-                many, size = sets_of(drawn[j])
-                scrambled = scrambled_sobol(size, dim, cases * many, sources[j])
-                uniform[j], drawn[j] = scrambled.flatten(0, 1).to(self.y.dtype), many * size
-                if size > 1:
-                    sets[j] = many
-        elif points == "common" and len(able) == len(drawn):
-            shape, like = (cases * max(drawn.values()), dim), self.y
-            shared = torch.rand(shape, generator=generator, dtype=like.dtype, device=like.device)
-            uniform = dict.fromkeys(drawn, 1 - shared)
-        if points != "independent" and not uniform:
-            raise ValueError(
-                f"points: {points} needs proposals that can transform uniform points, which these "
-                "cannot. Use points='independent'"
-            )
-        totals = {j: n * (runs or 1) for j, n in drawn.items()}
-        if own_only:
-            x: dict[int, Tensor] = {}
-            log_q: dict[int, dict[int, Tensor]] = {}
-            for j, n in totals.items():
-                own, source = {j: densities[j]}, {j: sources[j]}
-                x_j, log_q_j = draw_all(own, {j: n}, source, uniform=uniform)
-                x, log_q = x | x_j, log_q | log_q_j
-        else:
-            x, log_q = draw_all(densities, totals, sources, uniform=uniform)
+        if points != "independent":
+            cases, dim = math.prod(self.y.shape[:-1]) * (runs or 1), self.problem.x.dim
+            able = [j for j in drawn if getattr(densities[j], "takes_uniform", False)]
+            if points == "sobol":
+                for j in able:
+                    sets[j], size = sets_of(drawn[j])
+                    scrambled = scrambled_sobol(size, dim, cases * sets[j], sources[j])
+                    uniform[j], drawn[j] = scrambled.flatten(0, 1).to(self.y.dtype), sets[j] * size
+                # The draws of sets of one point each are independent.
+                sets = {j: many for j, many in sets.items() if many < drawn[j]}
+            elif len(able) == len(drawn):
+                shape, y = (cases * max(drawn.values()), dim), self.y
+                common = torch.rand(shape, generator=generator, dtype=y.dtype, device=y.device)
+                uniform = dict.fromkeys(drawn, 1 - common)
+            if not uniform:
+                raise ValueError(
+                    f"points: {points} needs proposals that can transform uniform points, which "
+                    "these cannot. Use points='independent'"
+                )
+        x: dict[int, Tensor] = {}
+        log_q: dict[int, dict[int, Tensor]] = {}
+        for some in [{j: densities[j]} for j in drawn] if own_only else [densities]:
+            totals = {j: n * (runs or 1) for j, n in drawn.items() if j in some}
+            x_of_some, log_q_of_some = draw_all(some, totals, sources, uniform=uniform)
+            x, log_q = x | x_of_some, log_q | log_q_of_some
         self.points = x
         return self.evaluated(x, log_q, runs=runs, sets=sets)
 

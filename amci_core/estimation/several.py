@@ -28,7 +28,7 @@ from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.result import Estimate, EstimateBase
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators
 from amci_core.estimators import resolve
-from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, Draws, defensive_draws
+from amci_core.estimators.draws import DEFENSIVE, DEFENSIVE_SHARE, Array, defensive_draws
 from amci_core.estimators.uncertainty import Uncertainty, bessel, effective_number
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals, draw_all
@@ -73,25 +73,23 @@ class Several:
         return np.stack([e.value for e in self.estimates], -1)
 
     @cached_property
-    def _errors(self) -> Array:
+    def _z(self) -> Array:
         """What each draw adds to the error of each mean, (*, K, n), in units of f; NaN for a mean
         without a standard error."""
         units = [
             np.where(np.isnan(e.standard_error), np.nan, np.exp(e.errors.log_unit))
             for e in self.estimates
         ]
-        errors = [e.errors.z for e in self.estimates]
-        return np.stack(units, -1)[..., None] * np.stack(errors, -2)
+        return np.stack(units, -1)[..., None] * np.stack([e.errors.z for e in self.estimates], -2)
 
     @property
-    def _counts(self) -> tuple[int, ...]:
-        return tuple(self.estimates[0].prepared.draws.counts.values())
+    def _bessel(self) -> Array:
+        return bessel(self.estimates[0].errors.counts)
 
     @property
     def covariance(self) -> Array:
         """Covariance of the estimates, (*, K, K)."""
-        z = self._errors
-        return np.asarray((z * bessel(self._counts)) @ z.swapaxes(-1, -2))
+        return np.asarray((self._z * self._bessel) @ self._z.swapaxes(-1, -2))
 
     @property
     def standard_error(self) -> Array:
@@ -105,43 +103,35 @@ class Several:
 
     def difference(self, i: int, j: int) -> Contrast:
         """Mean i less mean j, counted from 0."""
-        self._check(i, j)
-        z, value = self._errors, self.value
-        return self._contrast(i, j, value[..., i] - value[..., j], z[..., i, :] - z[..., j, :])
+        (first, z_first), (second, z_second) = self._mean(i), self._mean(j)
+        return self._contrast(i, j, first - second, z_first - z_second)
 
     def ratio(self, i: int, j: int) -> Contrast:
         """Mean i over mean j, counted from 0."""
-        self._check(i, j)
-        z, below = self._errors, self.value[..., j]
+        (above, z_above), (below, z_below) = self._mean(i), self._mean(j)
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.value[..., i] / below
-            of_ratio = (z[..., i, :] - value[..., None] * z[..., j, :]) / below[..., None]
+            ratio = above / below
+            z = (z_above - ratio[..., None] * z_below) / below[..., None]
         known = abs(below) > FAR_FROM_ZERO * self.standard_error[..., j]
-        return self._contrast(i, j, value, np.where(known[..., None], of_ratio, np.nan))
+        return self._contrast(i, j, ratio, np.where(known[..., None], z, np.nan))
 
-    def _check(self, *numbers: Any) -> None:
-        for k in numbers:
-            check_count("mean", k, low=0, high=len(self.estimates) - 1)
+    def _mean(self, k: int) -> tuple[Array, Array]:
+        check_count("mean", k, low=0, high=len(self.estimates) - 1)
+        return self.value[..., k], self._z[..., k, :]
 
     def _contrast(self, i: int, j: int, value: Array, z: Array) -> Contrast:
-        variance = np.vecdot(z * bessel(self._counts), z)
-        first, second = (self.estimates[k].verdict for k in (i, j))
+        value = np.asarray(value)
+        error, effective = np.sqrt(np.vecdot(z * self._bessel, z)), effective_number(np.square(z))
+        uncertainty = Uncertainty(np.zeros_like(value), value, error, effective)
+        first, second = self.estimates[i].verdict, self.estimates[j].verdict
         worse = second.codes > first.codes
-        return Contrast(
-            value=np.asarray(value),
-            uncertainty=Uncertainty(
-                log_unit=np.zeros_like(value),
-                value=np.asarray(value),
-                standard_error=np.sqrt(variance),
-                effective=effective_number(np.square(z)),
-            ),
-            verdict=Verdict(
-                *(
-                    np.where(worse, getattr(second, field.name), getattr(first, field.name))
-                    for field in fields(Verdict)
-                )
-            ),
+        verdict = Verdict(
+            *(
+                np.where(worse, getattr(second, field.name), getattr(first, field.name))
+                for field in fields(Verdict)
+            )
         )
+        return Contrast(value, uncertainty, verdict)
 
     def __str__(self) -> str:
         return "\n".join(f"{k}: {e}" for k, e in enumerate(self.estimates))
@@ -212,43 +202,39 @@ def estimate_several(
         for j, density in sampler.densities.items()
         if j != 2 or k == 0
     }
-    broad = math.ceil(defensive_draws(draws, defensive) / len(problems))
-    left = draws - broad * len(problems)
-    if left < 2 * len(densities):
-        least = 2 * len(densities) + broad * len(problems)
+    of_defensive = math.ceil(defensive_draws(draws, defensive) / len(problems))
+    least, left = 2 * len(densities), draws - of_defensive * len(problems)
+    if left < least:
+        least += of_defensive * len(problems)
         raise ValueError(f"draws: expected at least {least}, two per proposal, got {draws}")
     counts = dict.fromkeys(densities, left // len(densities))
-    if broad:
+    if of_defensive:
         for k, problem in enumerate(problems):
             densities[k, DEFENSIVE] = DefensiveDensity(problem, y, theta)
-            counts[k, DEFENSIVE] = broad
+            counts[k, DEFENSIVE] = of_defensive
     sources = dict.fromkeys(counts, generators(seed_from(seed, rng))[0])
     x, log_q = draw_all(densities, counts, sources)
 
-    all_draws: list[Draws] = []
-    for k, sampler in enumerate(samplers):
-        numbers = {
+    estimates: list[Estimate] = []
+    for k, (sampler, of_problem) in enumerate(zip(samplers, proposals, strict=True)):
+        number = {
             key: key[1] if key[0] == k or key == (0, 2) else OTHERS + place
             for place, key in enumerate(counts)
         }
-        of_components = {
-            numbers[key]: {numbers[other]: values for other, values in of_key.items()}
-            for key, of_key in log_q.items()
-        }
-        drawn = sampler.evaluated({numbers[key]: x[key] for key in counts}, of_components)
-        all_draws.append(drawn)
-        if not np.allclose(drawn.log_joint, all_draws[0].log_joint, 1e-9, 1e-9):
+        drawn = sampler.evaluated(
+            {number[key]: points for key, points in x.items()},
+            {
+                number[key]: {number[other]: values for other, values in of_key.items()}
+                for key, of_key in log_q.items()
+            },
+        )
+        log_joint = estimates[0].prepared.draws.log_joint if estimates else drawn.log_joint
+        if not np.allclose(drawn.log_joint, log_joint, 1e-9, 1e-9):
             raise ValueError(
                 f"problems: {problems[k].name} has another p(x, y) than {problems[0].name}. Make "
                 "them with amci_core.several"
             )
-    return Several(
-        tuple(
-            Estimate(
-                resolve("amci-cv").apply(drawn),
-                positive=problem.nonnegative,
-                requirements=requirements_of(of_problem, y, theta),
-            )
-            for drawn, problem, of_problem in zip(all_draws, problems, proposals, strict=True)
-        )
-    )
+        requirements = requirements_of(of_problem, y, theta)
+        prepared = resolve("amci-cv").apply(drawn)
+        estimates.append(Estimate(prepared, problems[k].nonnegative, requirements=requirements))
+    return Several(tuple(estimates))

@@ -145,8 +145,8 @@ def estimate_from_draws(
         >>> x = np.random.default_rng(0).normal(0.0, 1.5, 2000)  # for E[x^2] under N(0, 1)
         >>> log_q = -np.square(x / 1.5) / 2 - np.log(1.5 * np.sqrt(2 * np.pi))
         >>> columns = {"log_joint": -np.square(x) / 2, "log_q": log_q}
-        >>> found = estimate_from_draws(columns, f=np.square(x))
-        >>> found.name, str(found.verdict.level), bool(abs(found.value - 1) < 0.1)
+        >>> estimates = estimate_from_draws(columns, f=np.square(x))
+        >>> estimates.name, str(estimates.verdict.level), bool(abs(estimates.value - 1) < 0.1)
         ('snis-q2', 'reliable', True)
 
     See also:
@@ -155,20 +155,19 @@ def estimate_from_draws(
     columns = _columns_of(table)
     columns["f"] = columns.get(f) if isinstance(f, str) else f
     draws = _draws(columns, log_E2)
-    expected = "a number above 0, at most 1"
-    share = 1.0 if r_eff is None else check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
-    against = tuple(_dependence(draws)) if r_eff is None else ()
+    if r_eff is None:
+        requirements = Requirements(against=tuple(_dependence(draws)))
+    else:
+        expected = "a number above 0, at most 1"
+        r_eff = check_number("r_eff", r_eff, expected, lambda v: 0 < v <= 1)
+        requirements = Requirements(r_eff=r_eff)
     estimates, missing = {}, {}
     for name in ESTIMATES:
         prepared = _prepared(name, draws)
         if isinstance(prepared, str):
             missing[name] = prepared
         else:
-            estimates[name] = Estimate(
-                prepared,
-                positive=not draws.signed,
-                requirements=Requirements(against=against, r_eff=share),
-            )
+            estimates[name] = Estimate(prepared, not draws.signed, requirements=requirements)
     if not estimates:
         reasons = "; ".join(missing.values())
         raise ValueError(f"component: no estimator has draws for its terms: {reasons}")
@@ -209,18 +208,17 @@ def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
         log_joint, log_q = columns["log_weight"], np.zeros(np.shape(columns["log_weight"]))
     shape = np.shape(log_joint)
     log_joint, f = _numbers("log_joint", log_joint, shape), _numbers("f", columns["f"], shape)
-    known = {name: columns.get(f"log_q_{name}") for name in COMPONENTS[:COMPLEMENT]}
-    densities = {
-        name: _numbers(f"log_q_{name}", column, shape)
-        for name, column in known.items()
-        if column is not None
-    }
-    component = np.ravel(columns.get("component", ["q2"])).astype(str)
-    if not densities:
-        densities, component = {"q2": _numbers("log_q", log_q, shape)}, np.full(f.shape, "q2")
+    names = COMPONENTS[:COMPLEMENT]
+    titles = {name: f"log_q_{name}" for name in names if columns.get(f"log_q_{name}") is not None}
+    if titles:
+        densities = {name: _numbers(key, columns[key], shape) for name, key in titles.items()}
+        component = np.ravel(columns.get("component", ["q2"])).astype(str)
+    else:
+        titles, densities = {"q2": "log_q"}, {"q2": _numbers("log_q", log_q, shape)}
+        component = np.full(f.shape, "q2")
     if component.shape != f.shape or set(component) != set(densities):
         raise ValueError(
-            f"component: expected one of {', '.join(known)} for each of {len(f):,} draws, with "
+            f"component: expected one of {', '.join(names)} for each of {len(f):,} draws, with "
             f"log_q_NAME and draws of each, got {', '.join(sorted(set(component)))} for "
             f"{len(component):,}, and log_q of {', '.join(densities)}"
         )
@@ -228,16 +226,16 @@ def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
     _refuse("log_joint", log_joint, ~(log_joint < np.inf), "numbers below infinity")
     _refuse("log_joint", log_joint, np.full(f.shape, not met.any()), "a density above zero")
     _refuse("f", f, met & ~np.isfinite(f), "finite numbers where the density is not zero")
-    for name, values in densities.items():
-        title, own = f"log_q_{name}" if len(densities) > 1 else "log_q", component == name
-        _refuse(title, values, ~(values < np.inf), "numbers below infinity")
-        _refuse(title, values, own & (values == -np.inf), "finite numbers at its own draws")
+    for name, density in densities.items():
+        impossible = (component == name) & (density == -np.inf)
+        _refuse(titles[name], density, ~(density < np.inf), "numbers below infinity")
+        _refuse(titles[name], density, impossible, "finite numbers at its own draws")
     f = np.where(met, f, 0.0)
     order = np.concatenate([np.flatnonzero(component == name) for name in densities])
     return Draws(
         f=f[order],
         log_joint=log_joint[order],
-        log_q={COMPONENTS.index(name): values[order] for name, values in densities.items()},
+        log_q={COMPONENTS.index(name): density[order] for name, density in densities.items()},
         counts={COMPONENTS.index(name): int((component == name).sum()) for name in densities},
         signed=bool((f < 0).any()),
         log_E2=None if log_E2 is None else np.asarray(check_number("log_E2", log_E2)),

@@ -100,7 +100,7 @@ class Errors:
     @cached_property
     def standard_error(self) -> Array:
         """Of mu, in the unit, (*); NaN where a component has a single draw."""
-        return np.sqrt(self.variance_of(self.z))
+        return np.asarray(np.sqrt(self.variance_of(self.z)))
 
     def variance_of(self, z: Array) -> Array:
         """The variance, (*), of the sum of z (*, n), centred within each component's draws."""
@@ -128,7 +128,7 @@ class Errors:
                 of_V = effective_number(np.square(S)) if sets == count else sets - 1
                 total = total + V
                 over_freedom = over_freedom + np.nan_to_num(np.square(V) / of_V)
-            return np.fmin(np.square(total) / over_freedom, self.determined_by)
+            return np.asarray(np.fmin(np.square(total) / over_freedom, self.determined_by))
 
     @cached_property
     def determined_by(self) -> Array:
