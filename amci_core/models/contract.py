@@ -23,6 +23,7 @@ INSTEAD = {
     "and, | for or, torch.maximum for max",
     "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()",
     "__torch_function__": "Write torch's functions, such as torch.sin for np.sin",
+    "object is not callable": "Pass a function, such as lambda x: ...",
     "dtype": "x, y and theta are float64: make your tensors float64 too",
 }
 # Types of densities and of f; draws may be of any floating point type.

@@ -8,7 +8,6 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 import cloudpickle
@@ -21,18 +20,12 @@ from torch.distributions import (
     MixtureSameFamily,
     TransformedDistribution,
     VonMises,
+    constraints,
 )
-from torch.distributions.constraints import (
-    Constraint,
-    boolean,
-    greater_than,
-    interval,
-    less_than,
-    real,
-)
+from torch.distributions.constraints import Constraint
 from torch.distributions.transforms import Transform, _InverseTransform
 
-from amci_core.models.base import GLOBAL, Array, Density, Problem, Variable
+from amci_core.models.base import GLOBAL, Array, Density, Ends, Problem, Variable
 from amci_core.models.contract import raised
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
@@ -41,18 +34,9 @@ from amci_core.models.line import LineProblem
 # One distribution, or independent ones side by side.
 Given = Distribution | Sequence[Distribution]
 Target = Callable[[Tensor, Tensor | None], Tensor]
-# Draws that ranges are taken from and f is tried at, and the share that a typical range leaves out
-# at either end.
-DRAWS, BEYOND = 10_000, 0.001
-# An end of the support that is as near as this share of its width ends the typical range.
-NEAR = 0.02
-# Coordinates whose typical ranges differ by less than this share of their width have one.
-ALIKE = 0.2
-# Cases, and draws of each, at which the sign of f is tried in the tails.
-CASES, OF_EACH = 64, 128
-LINE = (-math.inf, math.inf)
-ON_CIRCLE = interval(-math.pi, math.pi)
-# Points of cases, the shape in which f is tried.
+# Draws that ranges are taken from and f is tried at.
+DRAWS = 10_000
+# A density or f is tried at points of this shape, against parameters of (7, 1).
 TRIED = (7, 3)
 
 
@@ -114,10 +98,15 @@ def model(
         ((0.0, 4.0), (0.0, 1.0))
     """
     given = {
-        **{"prior": prior, "f": f, "likelihood": likelihood, "theta": theta},
-        **{"name": name, "description": description, "support_plus": support_plus},
+        "prior": prior,
+        "f": f,
+        "likelihood": likelihood,
+        "theta": theta,
+        "name": name,
+        "description": description,
+        "support_plus": support_plus,
     }
-    return (_LineModel if _Law("prior", prior).dim == 1 else _Model)(given)
+    return (_LineModel if _SideBySide("prior", prior).dim == 1 else _Model)(given)
 
 
 def several(*, f: Sequence[Callable[..., Tensor] | str], **given: Any) -> list[Problem]:
@@ -149,63 +138,59 @@ class _Model(Problem):
     """A problem of distributions, see `model`."""
 
     nonnegative = False
-    # Where f_plus and f_minus lie, where theta ends them.
-    _beyond_theta: tuple[Any, Any] = (None, None)
+    # The sides of theta on which f_plus and f_minus lie, as constraints of theta.
+    _sides: tuple[Any, Any] = (None, None)
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._given = given
-        generator = torch.Generator().manual_seed(0)
-        self._laws: dict[tuple[str, torch.device], _Law] = {}
+        self._at_device: dict[tuple[str, torch.device], _SideBySide] = {}
         self.name, self.description = given["name"], given["description"]
         self.formula = _formula(given)
-        with _named("prior"):
-            prior = self._law("prior", torch.device("cpu"))
-            if any(prior.whole):
-                raise ValueError(
-                    f"prior: expected a density over x, got {given['prior']}, whose x is "
-                    "discrete. Sum over x instead"
-                )
-            self.x = prior.variable("x", "what is unknown")
-            x = self.sample_prior(DRAWS, generator)
-            _check_own_draws("prior", self.log_prior(x))
-            self.x = _with_typical_range(self.x, x)
-        if given["theta"] is not None:
-            with _named("theta"):
-                law = self._law("theta", torch.device("cpu"))
-                self.theta = law.variable("theta", "the parameters of f")
-                theta: Any = self.sample_theta(DRAWS, generator)
-                self.theta = _with_typical_range(self.theta, theta)
-        if given["likelihood"] is not None:
-            if not callable(given["likelihood"]):
-                raise ValueError(
-                    "likelihood: expected a function of x that returns the distribution of y, got "
-                    f"{type(given['likelihood']).__name__}"
-                )
-            with _named("likelihood"):
-                # Far out, where nothing is checked, a parameter may overflow or underflow.
-                law = _Law("likelihood", given["likelihood"](self._user("prior", x)), x.shape[:-1])
-                self.y = law.variable("y", "what is observed")
-                y = self.sample_likelihood(x, generator)
-                _check_own_draws("likelihood", self.log_likelihood(x, y))
-                self.y = _with_typical_range(self.y, y)
+        x = self._add_variables(torch.Generator().manual_seed(0))
         self._target: Callable[..., Tensor] = given["f"]
         if isinstance(given["f"], str):
-            dim = 0 if self.theta is None else self.theta.dim
-            self._target = Expression(given["f"], dim=self.x.dim, theta_dim=dim)
+            theta_dim = 0 if self.theta is None else self.theta.dim
+            self._target = Expression(given["f"], dim=self.x.dim, theta_dim=theta_dim)
         self._try_f(x)
         self.nonnegative = self.f_range == (0.0, 1.0) or nonnegative_at_draws(self, self.f)
-        self._beyond_theta = _side_of_theta(self, 1), _side_of_theta(self, -1)
+        self._sides = _side_of_theta(self, 1), _side_of_theta(self, -1)
+
+    def _add_variables(self, generator: torch.Generator) -> Tensor:
+        """Sets x, theta and y, whose ranges are those of draws, and returns the draws of x."""
+        with _named("prior"):
+            prior = self._fixed("prior", generator.device)
+            if any(prior.whole):
+                raise ValueError(
+                    f"prior: expected a density over x, got {self._given['prior']}, whose x is "
+                    "discrete. Sum over x instead"
+                )
+            x = self.sample_prior(DRAWS, generator)
+            self.x = prior.variable("x", "what is unknown", x)
+            _check_own_draws("prior", self.log_prior(x))
+        if self._given["theta"] is not None:
+            with _named("theta"):
+                theta: Any = self.sample_theta(DRAWS, generator)
+                law = self._fixed("theta", generator.device)
+                self.theta = law.variable("theta", "the parameters of f", theta)
+        if self._given["likelihood"] is not None:
+            with _named("likelihood"):
+                # Far out, where parameters are not validated, one may overflow or underflow.
+                given = self._given["likelihood"](self._user("prior", x))
+                law = _SideBySide("likelihood", given, (len(x),))
+                y = self.sample_likelihood(x, generator)
+                self.y = law.variable("y", "what is observed", y)
+                _check_own_draws("likelihood", self.log_likelihood(x, y))
+        return x
 
     def _try_f(self, x: Tensor) -> None:
-        """Tries f at points that broadcast, and takes its range from the type of its values."""
-        x, theta = x[: math.prod(TRIED)].unflatten(0, TRIED), None
+        """Refuses an f without a number per point, and takes the range from its values' type."""
+        x = x[: math.prod(TRIED)].unflatten(0, TRIED)
+        theta = self.sample_theta(TRIED[0], torch.Generator().manual_seed(1))
         shape = tuple(self._user("prior", x).shape)
         place = f"x of shape {shape} alone; pass theta= if f needs it"
-        if self.theta is not None:
-            drawn: Any = self.sample_theta(TRIED[0], torch.Generator().manual_seed(1))
-            theta = drawn[:, None]
-            of_theta = tuple(self._user("theta", theta).shape)
-            place = f"x of shape {shape} and theta of shape {of_theta}"
+        if theta is not None:
+            theta = theta[:, None]
+            place = f"x of shape {shape} and theta of shape {(*self._user('theta', theta).shape,)}"
         with _named("f", f". It was called with {place}"):
             value = self._values(x, theta)
         if value.shape not in (TRIED, (TRIED[0], 1)):
@@ -218,68 +203,72 @@ class _Model(Problem):
         elif value.dtype == torch.bool:
             self.f_range = (0.0, 1.0)
 
-    def _law(self, name: str, device: torch.device) -> _Law:
+    def _fixed(self, name: str, device: torch.device) -> _SideBySide:
         """The distribution of x or theta, in float64 on a device."""
         key = name, device
-        if key not in self._laws:
+        if key not in self._at_device:
             with torch.inference_mode(False):
-                law = _Law(name, self._given[name])
-                self._laws[key] = law.to(torch.float64, device)
-        return self._laws[key]
+                law = _SideBySide(name, self._given[name], dtype=torch.float64, device=device)
+            self._at_device[key] = law
+        return self._at_device[key]
 
     def _user(self, name: str, value: Tensor) -> Tensor:
         """x or theta as a user's functions get it."""
-        alone = self._law(name, value.device).alone
+        alone = self._fixed(name, value.device).of_a_number
         return value.double()[..., 0] if alone else value.double()
 
-    def _law_of_y(self, x: Tensor) -> _Law:
+    def _of_y(self, x: Tensor) -> _SideBySide:
         """The distribution of y at x (*, D)."""
-        with _unchecked():
-            given = self._given["likelihood"](self._user("prior", x))
-            return _Law("likelihood", given, x.shape[:-1])
+        with _unvalidated():
+            law = self._given["likelihood"](self._user("prior", x))
+            return _SideBySide("likelihood", law, x.shape[:-1])
 
     def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
         if isinstance(self._target, Expression):
             return self._target(x.double(), None if theta is None else theta.double())
-        given = [] if theta is None else [self._user("theta", theta)]
+        parameters = [] if theta is None else [self._user("theta", theta)]
         # Values of NumPy are taken, too.
-        return torch.as_tensor(self._target(self._user("prior", x), *given), device=x.device)
+        return torch.as_tensor(self._target(self._user("prior", x), *parameters), device=x.device)
 
     def log_prior(self, x: Tensor) -> Tensor:
-        return self._law("prior", x.device).log_prob(x.double()).to(x.dtype)
+        return self._fixed("prior", x.device).log_prob(x.double()).to(x.dtype)
 
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        if self.y is None:
+        if self._given["likelihood"] is None:
             return torch.zeros_like(x[..., 0])
-        return self._law_of_y(x).log_prob(y.double()).to(x.dtype)
+        return self._of_y(x).log_prob(y.double()).to(x.dtype)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
         return self._values(x, theta).to(x.dtype).expand(torch.broadcast_shapes(*shapes))
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self._law("prior", generator.device).sample((n,))
+        return self._fixed("prior", generator.device).sample((n,))
 
     def prior_from_uniform(self, u: Tensor) -> Tensor | None:
-        return self._law("prior", u.device).quantiles(u)
+        return self._fixed("prior", u.device).quantiles(u)
 
     def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
-        return None if self.theta is None else self._law("theta", generator.device).sample((n,))
+        if self._given["theta"] is None:
+            return None
+        return self._fixed("theta", generator.device).sample((n,))
 
     def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        return x[..., :0] if self.y is None else self._law_of_y(x).sample().to(x.dtype)
+        if self._given["likelihood"] is None:
+            return x[..., :0]
+        return self._of_y(x).sample().to(x.dtype)
 
     def support_plus(self, theta: Tensor | None) -> Constraint:
-        known = self._given["support_plus"] or self._beyond_theta[0]
-        return self.support if known is None else known(theta)
+        side = self._given["support_plus"] or self._sides[0]
+        return self.support if side is None else side(theta)
 
     def support_minus(self, theta: Tensor | None) -> Constraint:
-        known = self._beyond_theta[1]
-        return self.support if known is None else known(theta)
+        side = self._sides[1]
+        return self.support if side is None else side(theta)
 
     def __reduce__(self) -> Any:
         # Functions of a user may be lambdas, which pickle itself does not take.
-        return _unpacked, (cloudpickle.dumps(self._given),)
+        return _unpickled, (cloudpickle.dumps(self._given),)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self  # nothing of it changes
@@ -289,11 +278,11 @@ class _LineModel(_Model, LineProblem):
     """One with x on the line."""
 
 
-def _unpacked(given: bytes) -> Problem:
+def _unpickled(given: bytes) -> Problem:
     return model(**cloudpickle.loads(given))
 
 
-class _Law:
+class _SideBySide:
     """Independent distributions side by side, as one of vectors (*, D).
 
     Log densities are -inf outside the support, where nothing is refused, and where they are no
@@ -303,37 +292,30 @@ class _Law:
         name: The argument that they are.
         given: One distribution, or a list of them.
         batch: The batch shape (*) that they have to have.
+        to: The type and the device that their parameters move to.
 
     Attributes:
         parts: The distributions, each of a number or a vector.
         sizes: Their numbers of coordinates.
-        alone: Whether there is one, of a number.
+        dim: D.
+        of_a_number: Whether one distribution of a number was given.
+
+    Raises:
+        ValueError: they are no distributions of torch, or of another shape.
     """
 
-    def __init__(self, name: str, given: Given, batch: tuple[int, ...] = ()) -> None:
-        parts = given if isinstance(given, list | tuple) else [given]
-        self.name, self.parts = name, list[Distribution]()
-        for part in parts or [parts]:
-            if not isinstance(part, Distribution):
-                kind = "a distribution of torch, such as Uniform(0.0, 4.0), or a list of them"
-                raise ValueError(f"{name}: expected {kind}, got {_written(given)}")
-            extra = len(part.batch_shape) - len(batch)
-            axes = extra + len(part.event_shape)
-            if part.batch_shape[: len(batch)] != batch or not 0 <= axes <= 1:
-                shape = f"batch shape {tuple(batch)}, " if batch else ""
-                raise ValueError(
-                    f"{name}: expected {shape}numbers or vectors, got {type(part).__name__} with "
-                    f"batch shape {tuple(part.batch_shape)} and event shape "
-                    f"{tuple(part.event_shape)}"
-                )
-            self.parts.append(_copied(Independent(part, extra) if extra else part))
-        self.sizes = [part.event_shape[0] if part.event_shape else 1 for part in self.parts]
+    def __init__(self, name: str, given: Given, batch: tuple[int, ...] = (), **to: Any) -> None:
+        parts = list(given) if isinstance(given, list | tuple) else [given]
+        if not parts or not all(isinstance(part, Distribution) for part in parts):
+            raise ValueError(
+                f"{name}: expected a distribution of torch, such as Uniform(0.0, 4.0), or a list "
+                f"of them, got {_written(given)}"
+            )
+        self.name = name
+        self.parts = [_copied(_at_batch(name, part, batch), **to) for part in parts]
+        self.sizes = [part.event_shape.numel() for part in self.parts]
         self.dim = sum(self.sizes)
-        self.alone = parts is not given and not self.parts[0].event_shape
-
-    def to(self, dtype: torch.dtype, device: torch.device) -> Self:
-        self.parts = [_copied(part, dtype=dtype, device=device) for part in self.parts]
-        return self
+        self.of_a_number = isinstance(given, Distribution) and not self.parts[0].event_shape
 
     def _split(self, value: Tensor) -> Iterator[tuple[Distribution, Tensor]]:
         """Each part with its coordinates of values (*, D), (*) or (*, size)."""
@@ -360,12 +342,14 @@ class _Law:
 
     def quantiles(self, u: Tensor) -> Tensor | None:
         """Values (*, D) whose coordinates are quantiles at u (*, D); None if not all are known."""
-        bases = [part.base_dist if isinstance(part, Independent) else part for part in self.parts]
-        pairs = zip(bases, self._split(u), strict=True)
-        try:
-            return self._joined(base.icdf(of_part) for base, (_, of_part) in pairs)
-        except NotImplementedError:
-            return None
+        quantiles = []
+        for part, levels in self._split(u):
+            base = part.base_dist if isinstance(part, Independent) else part
+            try:
+                quantiles.append(base.icdf(levels))
+            except NotImplementedError:
+                return None
+        return self._joined(quantiles)
 
     @property
     def whole(self) -> tuple[bool, ...]:
@@ -373,11 +357,13 @@ class _Law:
         pairs = zip(self.parts, self.sizes, strict=True)
         return tuple(_support(part).is_discrete for part, size in pairs for _ in range(size))
 
-    def variable(self, name: str, meaning: str) -> Variable:
-        """A variable that takes its values, its typical range being the whole one."""
-        low, high = np.concatenate([self._ends(part) for part in self.parts], -1).tolist()
+    def variable(self, name: str, meaning: str, draws: Tensor) -> Variable:
+        """A variable that takes its values, with the typical range of draws (n, D)."""
+        ends = np.concatenate([self._ends(part) for part in self.parts], -1)
+        low, high = (tuple(values) for values in ends.tolist())
         whole = self.whole if any(self.whole) else False
-        return Variable(name, self.dim, tuple(low), tuple(high), meaning, whole=whole)
+        typical = _typical_range(draws, ends)
+        return Variable(name, self.dim, low, high, meaning, typical_range=typical, whole=whole)
 
     def _ends(self, part: Distribution) -> Array:
         """The smallest and the largest value of a part's coordinates, (2, size).
@@ -386,17 +372,15 @@ class _Law:
         """
         ends = _ends(part)
         if ends is None:
-            if not _support(part).is_discrete:
-                raise ValueError(
-                    f"{self.name}: expected coordinates with an interval each, got {part}. For a "
-                    "simplex use all coordinates but the last"
-                )
-            ends = torch.tensor(LINE)
-        shape = part.batch_shape + part.event_shape
-        size = part.event_shape[0] if part.event_shape else 1
+            raise ValueError(
+                f"{self.name}: expected coordinates with an interval each, got {part}. For a "
+                "simplex use all coordinates but the last"
+            )
+        shape, size = part.batch_shape + part.event_shape, part.event_shape.numel()
         rows = torch.stack([end.expand(shape).reshape(-1, size) for end in ends])
-        same = (rows == rows[:, :1]).all(1)
-        return rows[:, 0].where(same, rows.new_tensor(LINE)[:, None]).cpu().numpy()
+        alike = (rows == rows[:, :1]).all(1)
+        line = rows.new_tensor([[-math.inf], [math.inf]])
+        return rows[:, 0].where(alike, line).cpu().numpy()
 
 
 def _written(given: Any) -> str:
@@ -405,6 +389,18 @@ def _written(given: Any) -> str:
         return f"{given!r:.60}"
     name = f"scipy.stats.{given.dist.name}"
     return f"{name}. Write the one of torch.distributions, such as Normal(0.0, 1.0)"
+
+
+def _at_batch(name: str, law: Distribution, batch: tuple[int, ...]) -> Distribution:
+    """A distribution of numbers or vectors, of the batch shape: a further axis is a vector's."""
+    extra = len(law.batch_shape) - len(batch)
+    if law.batch_shape[: len(batch)] != batch or not 0 <= extra + len(law.event_shape) <= 1:
+        shape = f"batch shape {tuple(batch)}, " if batch else ""
+        raise ValueError(
+            f"{name}: expected {shape}numbers or vectors, got {type(law).__name__} with batch "
+            f"shape {tuple(law.batch_shape)} and event shape {tuple(law.event_shape)}"
+        )
+    return Independent(law, extra) if extra else law
 
 
 def _copied(value: Any, **to: Any) -> Any:
@@ -426,14 +422,12 @@ def _copied(value: Any, **to: Any) -> Any:
     return made
 
 
-def _declared(law: Distribution) -> Any:
-    """The support that a distribution has, not where torch has its density repeat itself."""
-    return ON_CIRCLE if isinstance(law, VonMises) else law.support
-
-
 def _support(law: Distribution) -> Any:
     """The support of the coordinates of a distribution."""
-    support = _declared(law)
+    if isinstance(law, VonMises):
+        # torch's is the line, on which the density repeats itself.
+        return constraints.interval(-math.pi, math.pi)
+    support: Any = law.support
     # Of independent ones, and of mixtures.
     while hasattr(support, "base_constraint"):
         support = support.base_constraint
@@ -457,7 +451,7 @@ def inside(law: Distribution, value: Tensor) -> Tensor:
         apart = value.unsqueeze(-1 - len(law.event_shape))
         return inside(law.component_distribution, apart).any(-1)
     if type(law) is not TransformedDistribution:
-        return every(_declared(law).check(value))
+        return every(_support(law).check(value))
     there = torch.ones(value.shape[:axes], dtype=torch.bool, device=value.device)
     for transform in reversed(law.transforms):
         codomain: Any = transform.codomain
@@ -466,18 +460,15 @@ def inside(law: Distribution, value: Tensor) -> Tensor:
     return there & every(inside(law.base_dist, value))
 
 
-def _ends(law: Distribution) -> Any:
-    """Where the support of each coordinate begins and ends, two tensors; None if not known."""
+def _ends(law: Distribution) -> tuple[Tensor, Tensor] | None:
+    """Where the support of each coordinate begins and ends; None if it is no interval."""
     if isinstance(law, Independent):
         return _ends(law.base_dist)
     if isinstance(law, MixtureSameFamily):
         components = law.component_distribution
         ends = _ends(components)
-        if ends is None:
-            return None
-        axis = -1 - len(law.event_shape)
-        low, high = (e.expand(components.batch_shape + components.event_shape) for e in ends)
-        return low.amin(axis), high.amax(axis)
+        shape, axis = components.batch_shape + components.event_shape, -1 - len(law.event_shape)
+        return ends and (ends[0].expand(shape).amin(axis), ends[1].expand(shape).amax(axis))
     if type(law) is TransformedDistribution:
         ends = _ends(law.base_dist)
         for transform in law.transforms:
@@ -487,30 +478,35 @@ def _ends(law: Distribution) -> Any:
             ends = torch.minimum(*images), torch.maximum(*images)
         return ends
     support = _support(law)
-    known: Any = {real: LINE, boolean: (0.0, 1.0)}.get(support)
-    if known is None and not support.event_dim:
-        names = ("lower_bound", "upper_bound")
-        if any(hasattr(support, name) for name in names):
-            known = tuple(getattr(support, n, e) for n, e in zip(names, LINE, strict=True))
-    return known and tuple(torch.as_tensor(end).double() for end in known)
+    if support.event_dim and not support.is_discrete:
+        return None
+    if support is constraints.boolean:
+        low, high = 0.0, 1.0
+    else:
+        low = getattr(support, "lower_bound", -math.inf)
+        high = getattr(support, "upper_bound", math.inf)
+    return torch.as_tensor(low).double(), torch.as_tensor(high).double()
 
 
-def _with_typical_range(variable: Variable, draws: Tensor) -> Variable:
-    """The variable, its typical range that of nearly all of its draws (n, D), with round ends."""
-    level = draws.new_tensor([BEYOND, 1 - BEYOND])
-    of_draws = torch.quantile(draws, level, dim=0).T.tolist()
+def _typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
+    """The range of nearly all draws (n, D) within the ends (2, D), with round numbers."""
+    level = draws.new_tensor([0.001, 0.999])
+    quantiles = torch.quantile(draws, level, dim=0).T.tolist()
     typical = []
-    for (lower, upper), (low, high) in zip(of_draws, variable.ends.T.tolist(), strict=True):
+    for (lower, upper), (low, high) in zip(quantiles, ends.T.tolist(), strict=True):
         width = upper - lower or max(abs(lower), 1.0)
         digits = 1 - math.floor(math.log10(width))
-        below, above = math.floor(lower * 10**digits), math.ceil(upper * 10**digits)
-        begin = low if lower - low < NEAR * width else round(below * 10.0**-digits, digits)
-        end = high if high - upper < NEAR * width else round(above * 10.0**-digits, digits)
+        begin = math.floor(lower * 10**digits) * 10.0**-digits
+        end = math.ceil(upper * 10**digits) * 10.0**-digits
+        # An end of the support that is nearly as near ends the range.
+        begin = low if lower - low < 0.02 * width else round(begin, digits)
+        end = high if high - upper < 0.02 * width else round(end, digits)
         typical.append((begin, end if end > begin else begin + width))
     begins, ends = np.array(typical).T
-    if max(np.ptp(begins), np.ptp(ends)) < ALIKE * (ends - begins).min():
+    # Coordinates that differ by little have one range.
+    if max(np.ptp(begins), np.ptp(ends)) < 0.2 * (ends - begins).min():
         begins, ends = np.full_like(begins, begins.min()), np.full_like(ends, ends.max())
-    return replace(variable, typical_range=(tuple(begins.tolist()), tuple(ends.tolist())))
+    return tuple(begins.tolist()), tuple(ends.tolist())
 
 
 def _check_own_draws(name: str, log_density: Tensor) -> None:
@@ -535,7 +531,7 @@ def _named(argument: str, hint: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def _unchecked() -> Iterator[None]:
+def _unvalidated() -> Iterator[None]:
     """Distributions that are made meanwhile check no arguments."""
     with GLOBAL:
         before = Distribution._validate_args
@@ -574,25 +570,26 @@ def nonnegative_at_draws(problem: Problem, f: Target) -> bool:
 def _negative_in_tails(problem: Problem, f: Target) -> bool:
     """Whether f is negative at a draw for cases that are spread over the ranges of y and theta."""
     generator = torch.Generator().manual_seed(1)
-
-    def spread(variable: Variable | None, drawn: Tensor) -> Tensor:
-        if variable is None:
-            return drawn.double()
-        finite = np.isfinite(variable.ends).all()
-        low, high = torch.from_numpy(variable.ends if finite else variable.typical)
-        if not (high - low).isfinite().all():
-            return drawn.double()
-        u = torch.rand(drawn.shape, dtype=torch.float64, generator=generator)
-        return variable.nearest(low + (high - low) * u)
-
-    y, theta = problem.sample_cases(CASES, generator)
-    y = spread(problem.y, y)
-    theta = None if theta is None else spread(problem.theta, theta)
+    y, theta = problem.sample_cases(64, generator)
+    y = _spread(problem.y, y, generator)
+    theta = None if theta is None else _spread(problem.theta, theta, generator)
     densities: list[Density] = [DefensiveDensity(problem, y, theta)]
     known = problem.optimal_proposals() or {}
     densities += [known["q2"](y, theta)] if "q2" in known else []
-    draws = [density.draw(OF_EACH, generator)[0] for density in densities]
+    draws = [density.draw(128, generator)[0] for density in densities]
     return any(bool((f(x, None if theta is None else theta[:, None]) < 0).any()) for x in draws)
+
+
+def _spread(variable: Variable | None, drawn: Tensor, generator: torch.Generator) -> Tensor:
+    """Values over the range of a variable, or the typical one; draws where both are infinite."""
+    if variable is None:
+        return drawn.double()
+    for ends in (variable.ends, variable.typical):
+        low, high = torch.from_numpy(ends)
+        if (high - low).isfinite().all():
+            u = torch.rand(drawn.shape, dtype=torch.float64, generator=generator)
+            return variable.nearest(low + (high - low) * u)
+    return drawn.double()
 
 
 def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] | None:
@@ -611,9 +608,9 @@ def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] |
     above = (points > theta)[..., 0]
     # Where x has an end the half-line would lead beyond it.
     if math.isinf(high) and (positive == above)[inside].all():
-        return greater_than
+        return constraints.greater_than
     if math.isinf(low) and (positive != above)[inside].all():
-        return less_than
+        return constraints.less_than
     return None
 
 
