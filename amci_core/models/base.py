@@ -782,30 +782,25 @@ class Problem(ABC):
 
 
 class DerivedProblem(Problem):
-    """A problem that differs from the original in f alone. Its defensive density is the prior.
+    """A problem that differs from the original in f alone.
+
+    Its defensive density is the prior, and what the original knows of its mu is not known of it.
 
     Arguments:
         original: The problem.
     """
 
-    # The proposals that change places with another f.
-    swapped = "q1_plus", "q1_plus"
     # What does not depend on f, and has no definition of its own below.
-    shared: tuple[str, ...] = (
-        *("x", "y", "theta", "coordinate_transforms", "prior_from_uniform", "sample_theta"),
-        *("log_likelihood", "sample_likelihood", "log_evidence", "_log_evidence"),
+    SHARED = (
+        *("name", "title", "description", "formula", "x", "y", "theta", "coordinate_transforms"),
+        *("prior_from_uniform", "sample_theta", "log_likelihood", "sample_likelihood"),
+        *("log_evidence", "_log_evidence"),
     )
 
     def __init__(self, original: Problem) -> None:
         self.original = original
-        for name in self.shared:
+        for name in self.SHARED:
             setattr(self, name, getattr(original, name))
-
-    def optimal_proposals(self) -> OptimalProposals | None:
-        known = self.original.optimal_proposals()
-        one, other = self.swapped
-        names = {one: other, other: one}
-        return known and {names.get(name, name): q for name, q in known.items()}
 
     def log_prior(self, x: Tensor) -> Tensor:
         return self.original.log_prior(x)
@@ -829,8 +824,6 @@ class Complement(DerivedProblem):
     """
 
     nonnegative = True
-    swapped = "q1_plus", "q1_complement"
-    shared = (*DerivedProblem.shared, "name", "title", "description", "formula")
 
     def __init__(self, original: Problem) -> None:
         if original.f_max is None:
@@ -850,19 +843,11 @@ class _Negated(DerivedProblem):
     """The problem with -f."""
 
     nonnegative = False
-    swapped = "q1_plus", "q1_minus"
-    shared = (
-        *(*DerivedProblem.shared, "name", "title", "description", "formula", "_truth_error"),
-        *("_log_mean_absolute_deviation", "_mismatch", "_path"),
-    )
 
     def __init__(self, original: Problem) -> None:
         super().__init__(original)
         low, high = original.f_range
         self.f_range = -high, -low
-
-    def _defines(self, method: str) -> bool:
-        return self.original._defines(method)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         return -self.original.f(x, theta)
@@ -875,13 +860,6 @@ class _Negated(DerivedProblem):
 
     def support_minus(self, theta: Tensor | None) -> Constraint:
         return self.original.support_plus(theta)
-
-    def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        log_mu, sign = self.original._log_truth(y, theta)
-        return log_mu, -sign
-
-    def _log_parts(self, y: Tensor, theta: Tensor | None) -> tuple[Array, ...]:
-        return self.original._log_parts(y, theta)[::-1]
 
 
 def _validate(problem: Problem) -> None:
