@@ -486,12 +486,13 @@ class Problem(ABC):
     @property
     def knows_truth(self) -> bool:
         """Whether mu(y, theta) is known: whether the problem defines `_log_truth`."""
-        return self._defines("_log_truth")
+        return type(self)._log_truth is not Problem._log_truth
 
     @property
     def knows_bound(self) -> bool:
         """Whether the constant of `snis_bound` is known, see `_log_mean_absolute_deviation`."""
-        return self._defines("_log_mean_absolute_deviation")
+        defined = type(self)._log_mean_absolute_deviation
+        return defined is not Problem._log_mean_absolute_deviation
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -578,9 +579,6 @@ class Problem(ABC):
                 f"{name}: {self.name} needs it ({variable.meaning}). Pass {variable.allowed}"
             )
         return variable.check(value)
-
-    def _defines(self, method: str) -> bool:
-        return getattr(type(self), method) is not getattr(Problem, method)
 
     def truth(self, y: Any = None, theta: Any = None) -> Array:
         """mu(y, theta), in the batch shape; 0 where it underflows (see `log_truth`).

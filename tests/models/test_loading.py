@@ -81,10 +81,8 @@ def test_what_a_file_defines_can_be_pickled(text, tmp_path):
         ("x = 1\ndef f(\n", "", r"problem: .*mine.py cannot be read: line 2: '\(' was never"),
         ("x = 1\n\ny = 1 / 0\n", "", "problem: .* raised ZeroDivisionError in line 3: division"),
         ("raise SystemExit(3)\n", "", "problem: .* raised SystemExit in line 1: 3"),
-        ("import no_such_thing\n", "", "problem: .* raised ModuleNotFoundError in line 1: No mod"),
         ("x = 1\n", "", "problem: expected one problem in .* defines none"),
         (BASE, "", r"problem: Base\(\) in .* abstract class Base with .*f, .*log_prior"),
-        (ONE + "\n\nclass Two(One): ...\n", "", r"problem: .* One, Two. Name one, such as .*:One"),
         (ONE, ":Tow", r"problem: .* no problem called 'Tow'; it defines One"),
         (
             ONE + "\n    def __init__(self):\n        raise KeyError('a')\n",

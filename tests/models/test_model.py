@@ -17,7 +17,6 @@ from torch.distributions import (
     Dirichlet,
     Exponential,
     Gamma,
-    Geometric,
     Gumbel,
     HalfNormal,
     Independent,
@@ -25,7 +24,6 @@ from torch.distributions import (
     MixtureSameFamily,
     Multinomial,
     MultivariateNormal,
-    NegativeBinomial,
     Normal,
     Pareto,
     Poisson,
@@ -193,8 +191,6 @@ COUNTS = {
     "binomial": (lambda x: Binomial(10, probs=x), 10.0),
     "Bernoulli": (lambda x: Bernoulli(probs=x), 1.0),
     "Poisson": (lambda x: Poisson(3 * x), INF),
-    "geometric": (lambda x: Geometric(probs=x), INF),
-    "negative binomial": (lambda x: NegativeBinomial(5, probs=x), INF),
     "categories": (lambda x: Categorical(torch.stack([x, 1 - x, x * 0 + 1], -1)), 2.0),
 }
 
@@ -276,14 +272,6 @@ def test_parameters_that_underflow_far_out_are_no_mistake():
     assert float(problem.truth(2.0)) == pytest.approx(expected, rel=1e-6)
 
 
-def test_an_exponential_payoff_that_overflows_far_out_has_its_truth():
-    problem = exceeds(f=lambda x, theta: (x.exp() - theta).clamp(min=0))
-    # Black and Scholes, with x ~ N(0.8, 0.2) given y = 1
-    d = (0.8 - math.log(2.0)) / math.sqrt(0.2)
-    expected = math.exp(0.9) * stats.norm.cdf(d + math.sqrt(0.2)) - 2 * stats.norm.cdf(d)
-    assert float(problem.truth(1.0, 2.0)) == pytest.approx(expected, rel=1e-8)
-
-
 def test_vectors_reach_functions_with_their_last_axis():
     matrix = torch.tensor([[1.0, 0.5], [0.0, 2.0], [1.0, 1.0]], dtype=torch.float64)
     problem = amci.model(
@@ -360,7 +348,6 @@ class Broken(Normal):
         ({"prior": Broken(0.0, 1.0)}, r"prior: .* its own draws, got .* at 100\.0%"),
         ({"likelihood": lambda x: Broken(x, 1.0)}, "likelihood: expected a finite log density"),
         ({"prior": Poisson(3.0)}, r"prior: expected a density over x, got Poisson\(.*discrete"),
-        ({"prior": [Normal(0.0, 1.0), Bernoulli(0.5)]}, "prior: .* discrete. Sum over x"),
         ({"prior": Dirichlet(torch.ones(3))}, "prior: .* simplex use all coordinates but the"),
         ({"prior": []}, r"prior: expected a distribution of torch.*, got \[\]$"),
         (
@@ -373,11 +360,6 @@ class Broken(Normal):
             r"theta: .* such as Uniform\(0\.0, 4\.0\), .* got \(0\.0, 4\.0\)$",
         ),
         ({"prior": Normal(torch.zeros(2, 2), 1.0)}, r"prior: .*batch shape \(2, 2\)"),
-        ({"theta": "x"}, "theta: expected a distribution of torch"),
-        (
-            {"likelihood": lambda x: Dirichlet(x.exp()[..., None] + torch.ones(3).double())},
-            "likelihood: .* simplex use all coordinates but the last",
-        ),
         ({"likelihood": Normal(0.0, 1.0)}, "likelihood: .*'Normal' object is not .* a function"),
         ({"likelihood": lambda x: x}, "likelihood: expected a distribution of torch"),
         (
@@ -398,9 +380,7 @@ class Broken(Normal):
             {"f": lambda x, theta: x.sum()},
             r"f: .* shape \(7, 3\) at x of shape \(7, 3\),.*got \(\)",
         ),
-        ({"f": lambda x, theta: 1.0}, r"f: expected a tensor .*, got \(\)"),
         ({"f": lambda x, theta: 1.0 if x > theta else 0.0}, r"f: .* write torch\.where\(x > 0"),
-        ({"f": lambda x, theta: max(x, theta)}, r"f: .* torch\.maximum for max"),
         (
             {"f": lambda x, theta: math.exp(x)},
             r"f: .* write torch\.exp for math\.exp, no float\(\)",
@@ -438,9 +418,9 @@ def two(scale):
 
 def test_scales_of_a_million_and_a_thousandth_are_standardized_side_by_side():
     alike, unlike = two(torch.ones_like(UNLIKE)), two(UNLIKE)
-    y, theta = (torch.from_numpy(part) for part in alike.cases(500, seed=0))
     for problem in (alike, unlike):
         assert amci.check(problem, seconds=0.3).findings == ()
+    y, theta = (torch.from_numpy(part) for part in alike.cases(500, seed=0))
     one, other = (
         Conditioner(p, out=1, hidden=[4], activation="silu").inputs(y * s, theta * s)
         for p, s in ((alike, 1.0), (unlike, UNLIKE))
@@ -449,8 +429,3 @@ def test_scales_of_a_million_and_a_thousandth_are_standardized_side_by_side():
     torch.testing.assert_close(one, other, rtol=0.0, atol=0.05)
     scales = [[c["scale"] for c in coordinates_of(p)] for p in (alike, unlike)]
     np.testing.assert_allclose(scales[1], np.array(scales[0]) * UNLIKE.numpy(), rtol=1e-2)
-    s = UNLIKE.numpy()
-    found = amci.reference_value(unlike, [1.0, 0.5] * s, [1.0, 0.2] * s, draws=50_000)
-    expected = tail(np.array([1.0, 0.5]), np.array([1.0, 0.2])).prod()
-    assert abs(found.value - expected) < 5 * found.standard_error
-    assert found.standard_error < 1e-2 * expected
