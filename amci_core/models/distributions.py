@@ -308,8 +308,8 @@ class _SideBySide:
         parts = list(given) if isinstance(given, list | tuple) else [given]
         if not parts or not all(isinstance(part, Distribution) for part in parts):
             raise ValueError(
-                f"{name}: expected a distribution of torch, such as Uniform(0.0, 4.0), or a list "
-                f"of them, got {_written(given)}"
+                f"{name}: expected one of torch.distributions, such as Uniform(0.0, 4.0), or a "
+                f"list of them, got {given!r:.60}"
             )
         self.name = name
         self.parts = [_copied(_at_batch(name, part, batch), **to) for part in parts]
@@ -381,14 +381,6 @@ class _SideBySide:
         alike = (rows == rows[:, :1]).all(1)
         line = rows.new_tensor([[-math.inf], [math.inf]])
         return rows[:, 0].where(alike, line).cpu().numpy()
-
-
-def _written(given: Any) -> str:
-    """What was given in the place of a distribution, and what to write instead of scipy's."""
-    if not hasattr(given, "rvs"):
-        return f"{given!r:.60}"
-    name = f"scipy.stats.{given.dist.name}"
-    return f"{name}. Write the one of torch.distributions, such as Normal(0.0, 1.0)"
 
 
 def _at_batch(name: str, law: Distribution, batch: tuple[int, ...]) -> Distribution:
@@ -582,14 +574,11 @@ def _negative_in_tails(problem: Problem, f: Target) -> bool:
 
 def _spread(variable: Variable | None, drawn: Tensor, generator: torch.Generator) -> Tensor:
     """Values over the range of a variable, or the typical one; draws where both are infinite."""
-    if variable is None:
+    if variable is None or not np.isfinite(variable.typical).all():
         return drawn.double()
-    for ends in (variable.ends, variable.typical):
-        low, high = torch.from_numpy(ends)
-        if (high - low).isfinite().all():
-            u = torch.rand(drawn.shape, dtype=torch.float64, generator=generator)
-            return variable.nearest(low + (high - low) * u)
-    return drawn.double()
+    bounded = bool(np.isfinite(variable.ends).all())
+    uniform = variable.uniform(len(drawn), generator, typical=not bounded)
+    return variable.nearest(uniform.double())
 
 
 def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] | None:
