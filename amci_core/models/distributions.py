@@ -305,7 +305,7 @@ class _SideBySide:
     """
 
     def __init__(self, name: str, given: Given, batch: tuple[int, ...] = (), **to: Any) -> None:
-        parts = list(given) if isinstance(given, list | tuple) else [given]
+        parts: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
         if not parts or not all(isinstance(part, Distribution) for part in parts):
             raise ValueError(
                 f"{name}: expected one of torch.distributions, such as Uniform(0.0, 4.0), or a "
