@@ -29,5 +29,5 @@ def seconds_per_point(call: Callable[[int], object]) -> float:
         call(n)
         taken = now() - started
         if n >= MOST_POINTS or taken > ENOUGH:
-            return taken / n
+            return max(taken, 1e-9) / n
         n *= 4

@@ -31,16 +31,19 @@ from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import unlike
 from amci_core.progress import Bars
 from amci_core.proposals import load_proposals
+from amci_core.training import clock
 from amci_core.training.choices import Choices, form_names, terms_of
 from amci_core.training.particles import NotReached
 from amci_core.training.quality import long_check
-from amci_core.training.runs import MAX_STEPS, AutomaticRun, Budget, News, run_recipe
+from amci_core.training.runs import MAX_STEPS, AutomaticRun, News, run_recipe
 from amci_core.training.targets import TARGETS
 from amci_core.training.trainer import OPTIMIZERS, Progress, TrainingDiverged, usable
 
 MAX_MINUTES = 10_000.0
 # The check of a problem: seconds, and the share of the time, at most.
 CHECK_SECONDS, CHECKING = 2.0, 0.03
+# The share of the time that the check of the proposals has.
+LONG_CHECK = 0.1
 # With fewer steps than this the long check is a short one.
 STEPS_FOR_CHECK = 1000
 SECONDS_BETWEEN_SAVES = 30.0
@@ -189,27 +192,33 @@ class _Training:
         self._minutes, self._steps = minutes, steps
         self._folder = None if folder is None else check_path("folder", folder)
         self._saved, self._moments, self.reported = -math.inf, set[int](), False
-        names = tuple(choices.terms) or terms_of(problem)
-        names = tuple(name for name in names if q2 is None or name != "q2")
+        names = [n for n in choices.terms or terms_of(problem) if q2 is None or n != "q2"]
         plan = {"seed": seed, "steps": steps, "minutes": minutes, "choices": _record(choices)}
         if self._folder is not None and resume:
             self._flows, self._record = _unfinished(problem, self._folder, plain(plan))
         else:
             if self._folder is not None:
                 vacant(self._folder)
-            self._flows, built = {}, {}
+            self._flows = {}
+            self._record = {
+                "plan": plain(plan),
+                "seed": seed,
+                "note": choices.note,
+                "versions": versions(),
+                **{"steps": {}, "seconds": {}, "recipe": {}, "proposals": {}},
+                **{"complete": [], "failed": {}, "snapshots": []},
+            }
             for name in names:
                 target = TARGETS[name](problem)
                 self._flows[name] = usable(DefensiveComponent(target.problem, target.term))
-                built[name] = {"family": "defensive", "arguments": {"term": target.term}}
-            known = {"seed": seed, "note": choices.note, "versions": versions()}
-            by_name = {"steps": {}, "seconds": {}, "recipe": {}, "proposals": built}
-            progress: dict[str, Any] = {"complete": [], "failed": {}, "snapshots": []}
-            self._record = {"plan": plain(plan), **known, **by_name, **progress}
-        self._left = tuple(name for name in names if name not in self._record["complete"])
+                built = {"family": "defensive", "arguments": {"term": target.term}}
+                self._record["proposals"][name] = built
+        complete = self._record["complete"]
+        self._left = [name for name in names if name not in complete]
+        # By a recipe the number of steps is known, and takes as long as it takes.
         timed = minutes is not None and not choices.terms
-        spent = sum(self._record["seconds"].get(name, 0.0) for name in self._record["complete"])
-        self._budget = Budget(60 * (minutes or 0) if timed else math.inf, spent)
+        self._seconds = 60 * minutes if minutes is not None and timed else math.inf
+        self._began = clock.now() - sum(self._record["seconds"].get(n, 0.0) for n in complete)
         if q2 is not None:
             self._flows["q2"] = q2.q2
             of_q2 = q2.card.get("configuration", {}).get("proposals", {}).get("q2")
@@ -217,7 +226,12 @@ class _Training:
 
     def run(self, report: Callable[[Progress], None], say: Callable[[str], None]) -> None:
         """Checks the problem, trains one proposal after the other, and checks them."""
-        self._check(say)
+        checked = check(self._problem, seconds=min(CHECK_SECONDS, CHECKING * self._seconds))
+        checked.refuse()
+        for finding in checked.findings:
+            say(str(finding))
+        # The first optimizer of a process imports for seconds.
+        OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
         try:
             for name in self._left:
                 try:
@@ -228,11 +242,11 @@ class _Training:
                         report(news.progress)
                 except (NotReached, TrainingDiverged) as error:
                     # The best so far, or else the defensive density; the others are trained.
-                    self._record["failed"][name] = str(error)
+                    self._record["failed"] |= {name: str(error)}
                     say(f"{name}: {error}")
                     if not self.reported and name == self._left[-1]:
                         raise
-                self._record["complete"].append(name)
+                self._record["complete"] += [name]
                 self._save()
             say("checks the proposals at held-out cases")
             self._judge(say)
@@ -252,23 +266,14 @@ class _Training:
             **{"q1_plus": None, "q1_minus": None, "q2": None, **self._flows},
         )
 
-    def _check(self, say: Callable[[str], None]) -> None:
-        with self._budget.initializing():
-            limit = min(CHECK_SECONDS, CHECKING * self._budget.seconds)
-            checked = check(self._problem, seconds=limit)
-            checked.refuse()
-            for finding in checked.findings:
-                say(str(finding))
-            # The first optimizer of a process imports for seconds.
-            OPTIMIZERS["soap"]([torch.nn.Parameter(torch.zeros(1))], 1.0)
-
     def _begin(self, name: str, say: Callable[[str], None]) -> Iterator[News]:
         choices, seed = self._choices, self._seed
         if not choices.terms:
             # What one proposal leaves of its time, the next ones have.
-            terms = len(self._left) - self._left.index(name)
-            plan = self._budget, terms, self._steps, seed
-            return AutomaticRun(self._problem, name, *plan, choices, say).run()
+            left = self._began + (1 - LONG_CHECK) * self._seconds - clock.now()
+            until = clock.now() + max(left, 0.0) / len(self._left[self._left.index(name) :])
+            plan: dict[str, Any] = {"steps": self._steps, "until": until, "seed": seed}
+            return AutomaticRun(self._problem, name, **plan, choices=choices, say=say).run()
         term, q2 = choices.term(name), self._flows.get("q2")
         steps = self._steps or term.steps(self._minutes or 0)
         stops = set[int]()
@@ -283,7 +288,7 @@ class _Training:
         others = sum(s for other, s in record["seconds"].items() if other != name)
         changes = {
             "steps": news.steps,
-            "seconds": round(self._budget.spent - others, 1),
+            "seconds": round(clock.now() - self._began - others, 1),
             "recipe": news.recipe,
             "proposals": news.built,
         }
@@ -319,9 +324,9 @@ class _Training:
         """Checks the proposals at held-out cases, for their card."""
         steps = max(self._record["steps"].values(), default=0)
         # Few steps are for a try, and not worth a long check.
-        tried = math.isinf(self._budget.seconds) and steps < STEPS_FOR_CHECK
+        tried = math.isinf(self._seconds) and steps < STEPS_FOR_CHECK
         few: dict[str, Any] = {"cases": 1 + steps // 50, "draws": 2000} if tried else {}
-        left = self._budget.seconds - self._budget.spent
+        left = self._began + self._seconds - clock.now()
         verdict = long_check(self._problem, self.proposals(), seconds=left, **few)
         failed = self._record["failed"].items()
         missing = [f"{name} could not be trained ({why})" for name, why in failed]

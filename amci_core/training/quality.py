@@ -39,14 +39,14 @@ from amci_core.training.targets import TARGETS, Target
 TERM_OF = dict(zip(PROPOSALS, TERMS, strict=True)) | {"q1_complement": "E1_complement"}
 # Of the cases and draws on which weights are selected.
 SELECTION_SEED = 2_019_06_09
+# Where the density is costly qualities are those of so few cases and draws.
+LEAST_CASES, LEAST_DRAWS = 8, 32
 # Coordinates of points that are computed together: memory.
 AT_ONCE = 700_000
 # Draws that the defensive component makes cost about their share of all draws where the flow is
-# good.
+# good. The weight is chosen by so many cases and draws.
 MIXTURE_WEIGHTS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-# Cases and draws by which the weight is chosen, and the least where the density is costly.
 WEIGHT_CASES, WEIGHT_DRAWS, WEIGHT_SEED = 64, 512, 2_019_06_11
-LEAST_CASES, LEAST_WEIGHT_DRAWS = 8, 32
 # About how long the check for a card may take.
 CHECK_SECONDS = 600.0
 CASES, DRAWS, DRAWS_OF_MANY, LEAST_CHECK_DRAWS, FEWEST_DRAWS = 30, 100_000, 10_000, 2_000, 200
@@ -113,40 +113,43 @@ class HeldOut:
         """
         double = copy.deepcopy(proposal).to("cpu", torch.float64)
         generator = torch.Generator().manual_seed(self.seed)
-        parts = [
-            self._of_cases(double, *at, generator)
-            for at in _parts(*self.at, 2 * self.draws * self.target.problem.x.dim)
-        ]
-        divergence, variance = (
-            torch.cat(part).nan_to_num(math.inf, posinf=math.inf)
-            for part in zip(*parts, strict=True)
-        )
+        divergences, variances = list[Tensor](), list[Tensor]()
+        for y, theta in _blocks(*self.at, 2 * self.draws * self.target.problem.x.dim):
+            q, defensive = double(y, theta), self.target.reference(y, theta)
+            if self.weight:
+                q = MixtureDensity(q, defensive, math.log(self.weight / (1 - self.weight)))
+            x = torch.cat(
+                [density.draw(self.draws, generator)[0] for density in (q, defensive)], -2
+            )
+            log_q, log_g = q.log_prob(x), self.target.log_density(x, y, theta)
+            log_m = torch.logaddexp(log_q, defensive.log_prob(x))
+            divergence, variance = _divergence_and_variance(log_q - log_m, log_g - log_m)
+            divergences.append(divergence)
+            variances.append(variance)
+        median = torch.cat(divergences).nan_to_num(math.inf, posinf=math.inf).median()
         levels = torch.tensor([0.5, 0.95, 1.0], dtype=torch.float64)
-        quantiles = variance.quantile(levels, interpolation="nearest").tolist()
-        return Quality(divergence.median().item(), *quantiles)
-
-    def _of_cases(
-        self, proposal: Trainable, y: Tensor, theta: Tensor | None, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """The divergence and the relative variance at some of the cases."""
-        q: Any = proposal(y, theta)
-        reference = self.target.reference(y, theta)
-        if self.weight:
-            q = MixtureDensity(q, reference, math.log(self.weight / (1 - self.weight)))
-        x = torch.cat([part.draw(self.draws, generator)[0] for part in (q, reference)], dim=-2)
-        log_q = q.log_prob(x)
-        log_m = torch.logaddexp(log_q, reference.log_prob(x))
-        log_r = (log_q - log_m).log_softmax(-1)
-        log_v = (self.target.log_density(x, y, theta) - log_m).log_softmax(-1)
-        r, v, log_w = log_r.exp(), log_v.exp(), log_v - log_r
-        # Where q underflows beside the reference, w is too large to count.
-        mean = v.where(r > 0, 0.0).sum(-1, keepdim=True)
-        square = (r * (log_w.exp() / mean - 1).square()).where(r > 0, 0.0).sum(-1)
-        square[((log_r == -math.inf) & (v > 0)).any(-1)] = math.inf
-        return (v * log_w).where(v > 0, 0.0).sum(-1) - mean[..., 0].log(), square
+        variance = torch.cat(variances).nan_to_num(math.inf, posinf=math.inf)
+        return Quality(median.item(), *variance.quantile(levels, interpolation="nearest").tolist())
 
 
-def _parts(
+def _divergence_and_variance(log_q: Tensor, log_g: Tensor) -> tuple[Tensor, Tensor]:
+    """KL(g || q) and the relative variance of g / q, by log weights of both (cases, n)."""
+    log_r, log_v = log_q.log_softmax(-1), log_g.log_softmax(-1)
+    r, v, log_w = log_r.exp(), log_v.exp(), log_v - log_r
+    # Where q underflows beside the defensive density, w is too large to count.
+    mean = v.where(r > 0, 0.0).sum(-1, keepdim=True)
+    variance = (r * (log_w.exp() / mean - 1).square()).where(r > 0, 0.0).sum(-1)
+    variance[((log_r == -math.inf) & (v > 0)).any(-1)] = math.inf
+    return (v * log_w).where(v > 0, 0.0).sum(-1) - mean[..., 0].log(), variance
+
+
+def affordable(points: float, cases: int, draws: int) -> dict[str, int]:
+    """Cases, and draws of two densities at each, for about so many evaluations of the target."""
+    draws = int(min(draws, max(points / (2 * LEAST_CASES), LEAST_DRAWS)))
+    return {"cases": int(min(cases, max(points / (2 * draws), LEAST_CASES))), "draws": draws}
+
+
+def _blocks(
     y: Tensor, theta: Tensor | None, coordinates: int
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """The cases a few at a time, with points of so many coordinates each."""
@@ -157,7 +160,7 @@ def _parts(
 
 @torch.inference_mode()
 def mixture_weight(
-    flow: Trainable, defence: Trainable, target: Target, *, points: float = math.inf
+    flow: Trainable, defensive: Trainable, target: Target, *, points: float = math.inf
 ) -> float:
     """The weight of `MIXTURE_WEIGHTS` at which the variance of the weights is least.
 
@@ -170,35 +173,32 @@ def mixture_weight(
 
     Arguments:
         flow: The trained flow.
-        defence: The defensive density.
+        defensive: The defensive density.
         target: What both are for.
         points: About how many evaluations of the target there is time for.
     """
     generator = torch.Generator().manual_seed(WEIGHT_SEED)
-    draws = int(min(WEIGHT_DRAWS, max(points / (2 * LEAST_CASES), LEAST_WEIGHT_DRAWS)))
-    cases = int(min(WEIGHT_CASES, max(points / (2 * draws), LEAST_CASES)))
+    cases, draws = affordable(points, WEIGHT_CASES, WEIGHT_DRAWS).values()
     at = target.problem.check(*target.cases(cases, uniform=0, generator=generator))
     prior = DefensiveComponent(target.problem, target.term)
-    parts = [copy.deepcopy(part).double() for part in (flow, defence, prior)]
-
-    def costs(y: Tensor, theta: Tensor | None) -> Tensor:
-        """log(1 + relative variance) for every weight at some cases, (weights, cases)."""
-        densities = [part(y, theta) for part in parts]
+    proposals = [copy.deepcopy(proposal).double() for proposal in (flow, defensive, prior)]
+    costs = list[Tensor]()  # log(1 + relative variance) for every weight, (weights, cases)
+    for y, theta in _blocks(*at, 2 * draws * target.problem.x.dim):
+        densities = [proposal(y, theta) for proposal in proposals]
         x = torch.cat([density.draw(draws, generator)[0] for density in densities[:2]], -2)
-        log_own, log_defence, log_prior = (density.log_prob(x) for density in densities)
+        log_flow, log_defensive, log_prior = (density.log_prob(x) for density in densities)
         log_g = target.log_density(x, y, theta)
-        log_m = torch.logaddexp(log_own, log_defence) - math.log(2)
+        log_m = torch.logaddexp(log_flow, log_defensive) - math.log(2)
         mixtures = [
-            torch.logaddexp(log_own + math.log1p(-weight), log_defence + math.log(weight))
+            torch.logaddexp(log_flow + math.log1p(-weight), log_defensive + math.log(weight))
             for weight in MIXTURE_WEIGHTS
         ]
-        log_q = torch.stack([*mixtures, log_defence, log_prior])
+        log_q = torch.stack([*mixtures, log_defensive, log_prior])
         log_square = torch.where(log_g > -math.inf, 2 * log_g - log_q - log_m, -math.inf)
         cost = log_square.logsumexp(-1) - 2 * (log_g - log_m).logsumexp(-1)
-        return (cost + math.log(x.shape[-2])).nan_to_num(posinf=700.0)
-
-    found = [costs(*part) for part in _parts(*at, 2 * draws * target.problem.x.dim)]
-    return (*MIXTURE_WEIGHTS, 1.0, 0.0)[int(torch.cat(found, -1).mean(-1).argmin())]
+        costs.append((cost + math.log(x.shape[-2])).nan_to_num(posinf=700.0))
+    best = int(torch.cat(costs, -1).mean(-1).argmin())
+    return (*MIXTURE_WEIGHTS, 1.0, 0.0)[best]
 
 
 def write_card(
@@ -258,37 +258,37 @@ def long_check(
     until = clock.now() + seconds
     generator = torch.Generator().manual_seed(CHECK_SEED)
     y, theta = problem.check(*problem.sample_cases(cases, generator))
-    at = [(y[i], None if theta is None else theta[i]) for i in range(cases)]
     names = tuple(proposals.by_name)
     limit = seconds / (4 * len(names))
     particles = {name: _particles(problem, name, y, theta, generator, limit) for name in names}
 
     def estimated(i: int, n: int) -> Estimate:
-        here = (at[i][0] if problem.y else None), at[i][1]
-        arrays = (None if value is None else value.numpy() for value in here)
+        at = (y[i].numpy() if problem.y else None), (None if theta is None else theta[i].numpy())
         of_each = dict.fromkeys(names, n)
-        return estimate(problem, proposals, *arrays, draws=of_each, seed=CHECK_SEED + i)
+        return estimate(problem, proposals, *at, draws=of_each, seed=CHECK_SEED + i)
 
     if draws is None:
         draws = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY
         if math.isfinite(seconds):
             per_point = clock.seconds_per_point(lambda n: estimated(0, n).diagnostics)
-            points = max(until - clock.now(), 0.0) / max(per_point, 1e-12)
+            points = max(until - clock.now(), 0.0) / per_point
             # Where evaluations are costly there are fewer cases, and at a single one fewer draws.
             least = min(max(points, FEWEST_DRAWS), LEAST_CHECK_DRAWS)
             draws = int(min(max(points / cases, least), draws))
-    judged, started = list[dict[str, Any]](), clock.now()
+    checked, started = list[dict[str, Any]](), clock.now()
     for i in range(cases):
         # The next case takes as long as those before.
-        if judged and clock.now() + (clock.now() - started) / len(judged) > until:
+        if checked and clock.now() + (clock.now() - started) / len(checked) > until:
             break
-        reached = {name: rows[i] for name, rows in particles.items() if i in rows}
-        judged.append(_judged(problem, proposals, estimated(i, draws), reached, *at[i], draws))
-    check: dict[str, Any] = {"draws": draws, "cases": judged}
+        reached = {name: of_cases[i] for name, of_cases in particles.items() if i in of_cases}
+        theta_i = None if theta is None else theta[i]
+        e = estimated(i, draws)
+        checked.append(_checked(problem, proposals, e, reached, y[i], theta_i, draws))
+    check: dict[str, Any] = {"draws": draws, "cases": checked}
     return {**check, "text": in_words(check)}
 
 
-def _judged(
+def _checked(
     problem: Problem,
     proposals: Proposals,
     e: Estimate,
@@ -340,15 +340,15 @@ def _particles(
     if math.isfinite(seconds) and points * target.seconds_per_point > seconds:
         return {}
     more_y, more_theta = target.cases(BESIDE, uniform=0, generator=generator)
-    both = None
+    all_y, all_theta = torch.cat([y.float(), more_y]), None
     if theta is not None and more_theta is not None:
-        both = torch.cat([theta.float(), more_theta])
-    rows = torch.cat([y.float(), more_y])
+        all_theta = torch.cat([theta.float(), more_theta])
     try:
-        found, places = smc(target, rows, both, PARTICLES, generator, seconds=seconds)
+        reached, rows = smc(target, all_y, all_theta, PARTICLES, generator, seconds=seconds)
     except NotReached:
         return {}
-    return {row: found.x[i].double() for i, row in enumerate(places.tolist()) if row < len(y)}
+    of_row = zip(rows.tolist(), reached.x.double(), strict=True)
+    return {row: x for row, x in of_row if row < len(y)}
 
 
 def in_words(check: Mapping[str, Any]) -> str:
@@ -361,20 +361,21 @@ def in_words(check: Mapping[str, Any]) -> str:
     """
     cases = check["cases"]
     worst = max(cases, key=lambda case: (case["level"], case["missed"], -case["share"]))
-    at = ", ".join(
+    bad = sum(case["level"] > RELIABLE for case in cases)
+    if bad:
+        verdict = f"{LEVELS[worst['level']]} at {bad} of {len(cases)} held-out cases"
+    elif len(cases) == 1:
+        verdict = "reliable at the one held-out case"
+    else:
+        verdict = f"reliable at all {len(cases)} held-out cases"
+    verdict += f": at worst ESS {1000 * worst['share']:,.0f} of 1,000 draws"
+    if bad and worst["missed"] > 0.01:
+        verdict += f", with {worst['missed']:.0%} missed"
+    at = [
         f"{name} = {', '.join(f'{value:.3g}' for value in worst[name])}"
         for name in ("y", "theta")
         if worst[name]
-    )
-    worth = f"ESS {1000 * worst['share']:,.0f} of 1,000 draws"
-    where = f", at {at}" if at else ""
-    if len(cases) < CASES:
-        where += f"; {len(cases)} of {CASES} checked"
-    good = [case for case in cases if case["level"] == RELIABLE]
-    if len(good) == len(cases):
-        number = "the one held-out case" if len(cases) == 1 else f"all {len(cases)} held-out cases"
-        return f"reliable at {number}: at worst {worth}{where}"
-    asked = LEVELS[worst["level"]]
-    missed = f", with {worst['missed']:.0%} missed" if worst["missed"] > 0.01 else ""
-    bad = f"{asked} at {len(cases) - len(good)} of {len(cases)} held-out cases"
-    return f"{bad}: at worst {worth}{missed}{where}"
+    ]
+    if at:
+        verdict += f", at {', '.join(at)}"
+    return verdict if len(cases) >= CASES else f"{verdict}; {len(cases)} of {CASES} checked"

@@ -2,11 +2,11 @@ r"""The training run of one proposal: by its recipe, or automatic from particles
 
 from __future__ import annotations
 
-__all__ = ["AutomaticRun", "Budget", "News", "run_recipe"]
+__all__ = ["AutomaticRun", "News", "run_recipe"]
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -20,24 +20,18 @@ from amci_core.training import clock
 from amci_core.training.choices import Choices
 from amci_core.training.initialization import WEIGHT, initialize, pretraining
 from amci_core.training.particles import MANY, NotReached, bounded, draw_particles, joined
-from amci_core.training.quality import mixture_weight
+from amci_core.training.quality import affordable, mixture_weight
 from amci_core.training.targets import TARGETS
-from amci_core.training.trainer import (
-    REPORTS,
-    Progress,
-    TermRecipe,
-    Trainer,
-    stream_seeds,
-)
+from amci_core.training.trainer import REPORTS, Progress, TermRecipe, Trainer, stream_seeds
 
 MAX_STEPS = 10**7
 # A report takes about as long as so many steps: with fewer between two of them a short training
 # would go into reports.
 STEPS_OF_REPORT = 90
-# Of the time for initialization: the share of particles and forms, at most so many seconds in many
+# The share of a proposal's time for particles and forms, at most so many seconds in many
 # coordinates: training is to begin soon. Where y is read, other cases are drawn three times during
 # pre-training, with this share.
-INITIALIZING, INITIALIZING_MANY, RENEWING = 0.65, 11.0, 0.05
+INITIALIZING, INITIALIZING_MANY, RENEWING = 0.18, 11.0, 0.014
 # The share of pre-training in the time for training; the rest is refinement. In many coordinates a
 # case's few particles are soon learnt by heart.
 PRETRAINING, PRETRAINING_MANY = 0.6, 0.15
@@ -48,10 +42,8 @@ BACK = 2.0
 # It ends where the best has not become a hundredth better in this share of its reports, or where
 # there is nothing left to gain.
 PATIENCE, BETTER, PERFECT = 0.4, 0.99, 1e-7
-# Cases and draws of a report, and the least where the density is costly.
-HELD_OUT, LEAST_HELD_OUT = (96, 128), (8, 32)
-# The share of the time that reports may take.
-REPORTING = 0.1
+# Cases and draws of a report; and the share of the time that reports may take.
+HELD_OUT, HELD_OUT_MANY, REPORTING = (96, 128), (64, 128), 0.1
 # Cases in a step of refinement, and the steps that the time is to have at least.
 REFINED, LEAST_REFINED, LEAST_STEPS = 128, 8, 100
 # The share of the time that choosing the defensive density's weight takes.
@@ -106,49 +98,6 @@ def run_recipe(
         yield News(progress, flow, progress.step, recipe.record(), built)
 
 
-class Budget:
-    """The time of a training: at most a quarter for initialization, a tenth for the last check.
-
-    Initialization is everything that no step of training is: the check of the problem, first
-    calls, particles, the choice of a form. Training has what initialization leaves.
-
-    Arguments:
-        seconds: Time for everything; inf where steps are counted.
-        spent: Seconds that were spent before.
-    """
-
-    INITIALIZING, CHECKING = 0.25, 0.1
-    # Where imports alone take a quarter of the time.
-    LEAST = 0.05
-
-    def __init__(self, seconds: float, spent: float = 0.0) -> None:
-        self.seconds, self.began, self.initialized = seconds, clock.now() - spent, 0.0
-
-    @contextmanager
-    def initializing(self) -> Iterator[None]:
-        """Counts what happens within as initialization."""
-        started = clock.now()
-        try:
-            yield
-        finally:
-            self.initialized += clock.now() - started
-
-    def to_initialize(self, terms: int) -> float:
-        """Seconds of initialization for the first of so many terms to come."""
-        left = self.INITIALIZING * self.seconds - self.initialized
-        return max(left, self.LEAST * self.seconds) / terms
-
-    def until(self, terms: int) -> float:
-        """When the first of so many terms to come ends, as `clock.now` counts."""
-        end = self.began + (1 - self.CHECKING) * self.seconds
-        return clock.now() + max(end - clock.now(), 0.0) / terms
-
-    @property
-    def spent(self) -> float:
-        """Seconds since the beginning."""
-        return clock.now() - self.began
-
-
 class AutomaticRun:
     """A training run from initialization, through its stages, to a defensive mixture.
 
@@ -158,9 +107,8 @@ class AutomaticRun:
     Arguments:
         problem: The problem.
         name: Which proposal, such as `q1_plus`.
-        budget: The time of the whole training.
-        terms: How many proposals share what is left of it.
         steps: Number of steps, or None where time is given.
+        until: When it ends, as `clock.now` counts; inf with steps.
         seed: Whole number; the same seed and steps give the same weights on the same machine.
         choices: The form and the objective.
         say: Called with messages.
@@ -170,40 +118,38 @@ class AutomaticRun:
         self,
         problem: Problem,
         name: str,
-        budget: Budget,
-        terms: int,
+        *,
         steps: int | None,
+        until: float,
         seed: int,
         choices: Choices,
         say: Callable[[str], None],
     ) -> None:
         self.problem, self.name, self.seed = problem, name, seed
-        self._budget, self._choices = budget, choices
+        self._choices, self._until = choices, until
         self._say: Callable[[str], None] = lambda message: say(f"{name}: {message}")
-        self._until, self._to_initialize = budget.until(terms), budget.to_initialize(terms)
         self._timed, self._planned = steps is None, steps or MAX_STEPS
         self._many = problem.x.dim > MANY
+        self._pretraining = PRETRAINING_MANY if self._many else PRETRAINING
         self._target = TARGETS[name](problem)
         self._generator = torch.Generator().manual_seed(stream_seeds(seed, name)[0] ^ 1)
-        self._weight = WEIGHT
-        self._bests, self._renewed = list[float](), 0
+        self._weight, self._renewed = WEIGHT, 0
         self._recipes = dict[str, Any]()
-        with budget.initializing():
-            most = INITIALIZING_MANY if self._many else math.inf
-            self._start = initialize(
-                problem,
-                name,
-                self._target,
-                self._generator,
-                choices=choices,
-                steps=self._planned,
-                seconds=min(INITIALIZING * self._to_initialize, most),
-                say=self._say,
-            )
-            self._steps = self._stages()
-            # Evaluations of the density a second.
-            per_point = self._target.seconds_per_point if self._timed else 0.0
-            self._pace = 1 / max(per_point, 1e-12) if self._timed else math.inf
+        self._seconds = self._left()
+        most = INITIALIZING_MANY if self._many else math.inf
+        self._start = initialize(
+            problem,
+            name,
+            self._target,
+            self._generator,
+            choices=choices,
+            steps=self._planned,
+            seconds=min(INITIALIZING * self._seconds, most),
+            say=self._say,
+        )
+        self._stages = self._steps_of_stages()
+        # Evaluations of the density a second.
+        self._pace = 1 / self._target.seconds_per_point if self._timed else math.inf
         count = sum(weights.numel() for weights in self._start.weights.values())
         length = f"about {self._left():.0f} s to go" if self._timed else f"{self._planned:,} steps"
         family = self._start.family["family"]
@@ -214,7 +160,7 @@ class AutomaticRun:
     def _left(self) -> float:
         return max(self._until - clock.now(), 0.0)
 
-    def _stages(self) -> dict[str, int]:
+    def _steps_of_stages(self) -> dict[str, int]:
         """Steps of each stage, by the name of its objective."""
         if self._choices.objective is not None:
             return {TermRecipe("", {}, self._choices.objective).stage: self._planned}
@@ -226,88 +172,71 @@ class AutomaticRun:
         steps = {"pretrain": pretraining, "refine": self._planned - pretraining}
         return {stage: number for stage, number in steps.items() if number}
 
-    @property
-    def _pretraining(self) -> float:
-        return PRETRAINING_MANY if self._many else PRETRAINING
-
-    def _settings(self, left: float) -> dict[str, Any]:
-        """Arguments of the stage's objective; where the density is costly it has few points."""
-        if self._stage == "pretrain":
-            return {**pretraining(self.problem), **self._choices.settings}
-        if self._stage != "refine":
-            return dict(self._choices.settings)
-        points = self._pace * left / LEAST_STEPS
-        cases = REFINED // 2 if self._many else REFINED
-        cases = int(min(cases, max(points / 16, LEAST_REFINED)))
-        spread = cases // 4 if bounded(self.problem) else 0
-        settings = {"cases": cases - spread, "uniform_cases": spread}
-        return {**settings, "from_proposal": 12, "from_reference": 4, **self._choices.settings}
-
-    def _held_out(self, left: float) -> dict[str, Any]:
-        """Cases and draws of a report; where the density is costly there are few."""
-        (cases, draws), (least_cases, least_draws) = HELD_OUT, LEAST_HELD_OUT
-        # Half of the points are the defensive density's.
-        points = self._pace * REPORTING * left / 4
-        draws = int(min(draws, max(points / (2 * least_cases), least_draws)))
-        cases = 64 if self._many else cases
-        cases = int(min(cases, max(points / (2 * draws), least_cases)))
-        return {"cases": cases, "draws": draws, "weight": WEIGHT}
-
-    def _stage_trainer(
-        self, weights: Mapping[str, Tensor], share: float, weighing: float
-    ) -> Trainer:
-        """The trainer of the stage, which has a share of the time that is left."""
-        left = self._left()
-        after = self._stage == "refine" and "pretrain" in self._steps
-        recipe = TermRecipe(
-            **self._start.family,
-            objective=self._choices.objective or self._stage,
-            settings=self._settings(left),
-            learning_rate=RATE_AFTER if after else RATE,
-        )
-        self._recipes = {**self._recipes, self._stage: recipe.record()}
-        reports = REPORTS if self._timed else max(2, min(REPORTS, self._planned // 5))
-        return Trainer(
-            self.problem,
-            self.name,
-            recipe,
-            steps=self._steps[self._stage],
-            seed=self.seed,
-            reports=reports // 2,
-            target=self._target,
-            start=weights,
-            held_out=self._held_out(left),
-            until=clock.now() + share * (left - weighing) if self._timed else math.inf,
-        )
-
     def run(self) -> Iterator[News]:
         """Trains; the best so far at every report is a mixture with the defensive density."""
-        weighing = WEIGHING * self._left() if self._timed else math.inf
+        weighing = WEIGHING * self._left()
         weights, before = self._start.weights, 0
-        for stage in self._steps:
-            self._stage, self._bests, last = stage, [], stage == [*self._steps][-1]
-            share = 1.0 if last else self._pretraining
-            trainer = self._stage_trainer(weights, share, weighing)
-            quarters = set[int]()
+        *_, last = self._stages
+        for stage in self._stages:
+            share = 1.0 if stage == last else self._pretraining
+            until = clock.now() + share * (self._left() - weighing) if self._timed else math.inf
+            trainer = self._trainer(stage, weights, until)
+            quarters, bests = set[int](), list[float]()
             if stage == "pretrain" and not self._timed:
                 quarters = {trainer.steps * i // 4 for i in (1, 2, 3)}
             for progress in trainer.run(quarters):
                 ended = progress.ended
-                self._bests.append(progress.best)
+                bests.append(progress.best)
                 if stage == "pretrain":
                     self._renew(trainer)
                 elif stage == "refine":
                     if not progress.quality.relative_variance < BACK * progress.best:
                         trainer.go_back()
-                    ended = ended or self._stale(trainer)
+                    ended = ended or _stale(bests, trainer.reports)
                 flow = trainer.best_proposal()
-                if ended and last:
-                    self._choose(flow, weighing)
+                if ended and stage == last:
+                    self._choose_weight(flow, self._pace * weighing)
                 steps = before + progress.step
                 yield News(progress, self._mixed(flow), steps, self._recipes, self._built())
                 if ended:
                     break
             weights, before = trainer.best, before + trainer.step
+
+    def _trainer(self, stage: str, weights: Mapping[str, Tensor], until: float) -> Trainer:
+        """The trainer of a stage; where the density is costly it evaluates few points."""
+        points = self._pace * self._left()
+        settings: dict[str, Any] = {}
+        if stage == "pretrain":
+            settings = pretraining(self.problem)
+        if stage == "refine":
+            cases = REFINED // 2 if self._many else REFINED
+            cases = int(min(cases, max(points / LEAST_STEPS / 16, LEAST_REFINED)))
+            spread = cases // 4 if bounded(self.problem) else 0
+            settings = {"cases": cases - spread, "uniform_cases": spread}
+            settings |= {"from_proposal": 12, "from_reference": 4}
+        after = stage == "refine" and "pretrain" in self._stages
+        recipe = TermRecipe(
+            **self._start.family,
+            objective=self._choices.objective or stage,
+            settings={**settings, **self._choices.settings},
+            learning_rate=RATE_AFTER if after else RATE,
+        )
+        self._recipes = {**self._recipes, stage: recipe.record()}
+        reports = REPORTS if self._timed else max(2, min(REPORTS, self._planned // 5))
+        # Half of a report's points are the defensive density's.
+        held_out = affordable(REPORTING * points / 4, *(HELD_OUT_MANY if self._many else HELD_OUT))
+        return Trainer(
+            self.problem,
+            self.name,
+            recipe,
+            steps=self._stages[stage],
+            seed=self.seed,
+            reports=reports // 2,
+            target=self._target,
+            start=weights,
+            held_out={**held_out, "weight": WEIGHT},
+            until=until,
+        )
 
     def _renew(self, trainer: Trainer) -> None:
         """Draws other cases after each quarter: the network must not learn these by heart."""
@@ -316,22 +245,15 @@ class AutomaticRun:
             return
         self._renewed += 1
         # Otherwise the particles that there are have to do.
-        with self._budget.initializing(), suppress(NotReached):
-            seconds, old = RENEWING * self._to_initialize, self._target.particles
+        with suppress(NotReached):
+            old, seconds = self._target.particles, RENEWING * self._seconds
             new = draw_particles(
                 self._target, self._generator, steps=self._planned, seconds=seconds
             )
             self._target.particles = joined([new, old], most=len(old.y))
 
-    def _stale(self, trainer: Trainer) -> bool:
-        """Whether nothing has improved for long, or nothing is left to gain."""
-        patience = max(6, round(PATIENCE * trainer.reports))
-        best, before = self._bests[-1], self._bests[:-patience]
-        return best < PERFECT or (bool(before) and best > BETTER * before[-1])
-
-    def _choose(self, flow: Trainable, seconds: float) -> None:
+    def _choose_weight(self, flow: Trainable, points: float) -> None:
         """Takes the mixture, its defensive density or the prior: the best on held-out cases."""
-        points = self._pace * seconds
         self._weight = mixture_weight(flow, self._start.defensive, self._target, points=points)
         if 0 < self._weight < 1:
             return
@@ -353,3 +275,10 @@ class AutomaticRun:
         if 0 < self._weight < 1:
             arguments |= {"flow": start.family, "weight": self._weight, "form": start.form}
         return {"family": "defensive", "arguments": arguments}
+
+
+def _stale(bests: list[float], reports: int) -> bool:
+    """Whether nothing has improved for long, or nothing is left to gain."""
+    patience = max(6, round(PATIENCE * reports))
+    best, before = bests[-1], bests[:-patience]
+    return best < PERFECT or (bool(before) and best > BETTER * before[-1])
