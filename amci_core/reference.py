@@ -351,12 +351,13 @@ def _estimate(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
 def _by_draws(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     """A term by defensive draws alone."""
     generator = torch.Generator().manual_seed(term.seed)
-    log_w, precise = torch.zeros(0, dtype=torch.float64), False
-    while not precise and term.evaluations + POINTS_AT_ONCE <= max(draws, POINTS_AT_ONCE):
+    log_w, error = torch.zeros(0, dtype=torch.float64), math.inf
+    while error > relative_error and term.evaluations + POINTS_AT_ONCE <= max(
+        draws, POINTS_AT_ONCE
+    ):
         log_w = torch.cat([log_w, term.log_weights(min(POINTS_AT_ONCE, draws), generator)])
         w = log_w.softmax(0)
         error = float(w.std()) * math.sqrt(len(w)) + _beyond(w.log())
-        precise = error <= relative_error
     log_value = float(log_w.logsumexp(0)) - math.log(len(log_w))
     return _LogEstimate(log_value, error, term.evaluations)
 
@@ -364,82 +365,71 @@ def _by_draws(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
 def _by_lattices(term: _Term, relative_error: float, draws: int) -> _LogEstimate:
     """A term by lattices in the components of the mixtures of two pilots."""
     *seeds, seed = map(int, np.random.SeedSequence(term.seed).generate_state(3))
-    sizes = [max(min(int(share * draws), most), 100) for share, most in (FIRST_DRAWS, LATER_DRAWS)]
+    sizes = [max(min(int(part * draws), most), 100) for part, most in (FIRST_DRAWS, LATER_DRAWS)]
     mixtures = [_pilot(term, sizes, *of) for of in zip(FIRST_SHARES, seeds, strict=True)]
     generator = torch.Generator().manual_seed(seed)
     shifts = [
         torch.rand(SHIFTS, *q.centres.shape, dtype=torch.float64, generator=generator)
         for q in mixtures
     ]
-    sums, precise = _Sums(), 0
+    lattices, precise = [], 0
     for m in count():
-        first = 0
-        for q, shift in zip(mixtures, shifts, strict=True):
-            t = q.points(_lattice(m, shift))
-            own = torch.arange(first, first + t.shape[1])[:, None].expand(t.shape[:-1])
-            sums.add(*_weights(term, mixtures, t.flatten(0, -2), own.flatten()))
-            first += t.shape[1]
-        log_value, error = sums.estimate(m)
-        # The first error below the aim may be so by chance: two in a row are asked.
+        by_mixture = zip(mixtures, shifts, strict=True)
+        t = torch.cat([q.points(_lattice(m, shift)) for q, shift in by_mixture], 1)
+        lattices.append(_weights(term, mixtures, t))
+        log_w, lone, depth = (torch.cat(parts, 1) for parts in zip(*lattices, strict=True))
+        log_value, error = _lattice_mean(log_w - m * math.log(2), lone, depth)
+        # The first error below the aim may be so by chance: two in a row are needed.
         precise = precise + 1 if error <= relative_error else 0
-        if precise == 2 or term.evaluations + 2**m * SHIFTS * first > draws:
+        if precise == 2 or term.evaluations + log_w.numel() > draws:
             break
     return _LogEstimate(log_value, error, term.evaluations)
 
 
 def _weights(
-    term: _Term, mixtures: list[StudentMixture], t: Tensor, own: Tensor
+    term: _Term, mixtures: list[StudentMixture], t: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Log weights of points t (n, D) of the components `own` (n), by the power heuristic.
+    """Log weights of points t (SHIFTS, K, n, D) of K components, by the power heuristic.
 
-    With them where one mixture looks alone, and the depths at an edge, (n) each.
+    With them where one mixture looks alone, and the depths at an edge, (SHIFTS, K n) each.
     """
-    chunks = []
-    for points, component in zip(t.split(POINTS_AT_ONCE), own.split(POINTS_AT_ONCE), strict=True):
+    component = torch.arange(t.shape[1])[:, None].expand(t.shape[:-1]).flatten()
+    pieces = t.flatten(0, -2).split(POINTS_AT_ONCE), component.split(POINTS_AT_ONCE)
+    weights = []
+    for points, k in zip(*pieces, strict=True):
         log_components = [q.log_each(points) for q in mixtures]
         one, other = (log_q.logsumexp(0) - math.log(len(log_q)) for log_q in log_components)
         log_all = torch.cat(log_components)
-        log_power = (2 * log_all).logsumexp(0) - log_all.gather(0, component[None])[0]
+        log_power = (2 * log_all).logsumexp(0) - log_all.gather(0, k[None])[0]
         log_w = _quotient(term.log_densities(points)[0], log_power)
-        chunks.append((log_w, (one - other).abs() > LONE, term.depth(points)))
-    log_w, lone, depth = (torch.cat(parts) for parts in zip(*chunks, strict=True))
+        weights.append((log_w, (one - other).abs() > LONE, term.depth(points)))
+    log_w, lone, depth = (
+        torch.cat(parts).view(SHIFTS, -1) for parts in zip(*weights, strict=True)
+    )
     return log_w, lone, depth
 
 
-class _Sums:
-    """Sums of weights for each shift: of all, where one pilot looks alone, and of two shells."""
-
-    def __init__(self) -> None:
-        self.log_sums = torch.full((4, SHIFTS), -torch.inf, dtype=torch.float64)
-        self.largest = torch.zeros(0, dtype=torch.float64)
-
-    def add(self, log_w: Tensor, lone: Tensor, depth: Tensor) -> None:
-        shells = ((depth <= -near) & (depth > -near - SHELL) for near in (0.0, SHELL))
-        for i, chosen in enumerate((torch.ones_like(lone), lone, *shells)):
-            by_shift = log_w.where(chosen, -torch.inf).unflatten(0, (SHIFTS, -1))
-            self.log_sums[i] = torch.logaddexp(self.log_sums[i], by_shift.logsumexp(-1))
-        both = torch.cat([self.largest, log_w])
-        self.largest = both.topk(min(len(both), MOST_FITTED)).values
-
-    def estimate(self, m: int) -> tuple[float, float]:
-        """The logarithm of the term by lattices of 2^m points, and its relative error."""
-        log_means = self.log_sums - m * math.log(2)
-        log_unit = float(log_means.max())
-        if log_unit == -math.inf:
-            return -math.inf, math.inf
-        means = (log_means - log_unit).exp()
-        value, lone, last, before = means.mean(1).tolist()
-        error = float(means[0].std()) / math.sqrt(SHIFTS) / value
-        # Capture and recapture: what one pilot alone has found bounds what both have missed.
-        error += lone / max(value - lone, 1e-300)
-        # Beyond the last shell that floats resolve its mass goes on falling as it did.
-        fall = last / max(before, 1e-300)
-        fall = 0.9999 if fall > 0.95 else fall
-        error += last * fall / (1 - fall) / value
-        log_value = log_unit + math.log(value)
-        error += _beyond(self.largest - m * math.log(2) - math.log(SHIFTS) - log_value)
-        # Log densities of hundreds of nats are right to so much of themselves.
-        return log_value, error + 1e-13 * max(1.0, abs(log_value))
+def _lattice_mean(log_w: Tensor, lone: Tensor, depth: Tensor) -> tuple[float, float]:
+    """The logarithm of a term by weights of which each shift's sum is the term, and its error."""
+    shells = ((depth <= -near) & (depth > -near - SHELL) for near in (0.0, SHELL))
+    regions = torch.ones_like(lone), lone, *shells
+    log_sums = torch.stack([log_w.where(region, -torch.inf).logsumexp(1) for region in regions])
+    log_unit = float(log_sums.max())
+    if log_unit == -math.inf:
+        return -math.inf, math.inf
+    sums = (log_sums - log_unit).exp()
+    value, by_one, last, before = sums.mean(1).tolist()
+    error = float(sums[0].std()) / math.sqrt(SHIFTS) / value
+    # Capture and recapture: what one pilot alone has found bounds what both have missed.
+    error += by_one / max(value - by_one, 1e-300)
+    # Beyond the last shell that floats resolve its mass goes on falling as it did.
+    fall = last / max(before, 1e-300)
+    fall = 0.9999 if fall > 0.95 else fall
+    error += last * fall / (1 - fall) / value
+    log_value = log_unit + math.log(value)
+    error += _beyond(log_w.flatten() - math.log(SHIFTS) - log_value)
+    # Log densities of hundreds of nats are right to so much of themselves.
+    return log_value, error + 1e-13 * max(1.0, abs(log_value))
 
 
 def _beyond(log_shares: Tensor) -> float:
@@ -455,24 +445,23 @@ def _quotient(log_h: Tensor, log_q: Tensor) -> Tensor:
     return (log_h - log_q).where((log_h > -torch.inf) & (log_q < torch.inf), -torch.inf)
 
 
-def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> StudentMixture:
-    """A mixture fitted to the term."""
+def _pilot(term: _Term, sizes: list[int], defensive: float, seed: int) -> StudentMixture:
+    """A mixture fitted to the term, the first time to so large a part of defensive draws."""
     generator = torch.Generator().manual_seed(seed)
     mixture, log_value = _broad(term.dim), -math.inf
     settled, best = 0, 0.0
     for step in range(STEPS):
         n = sizes[min(step, 1)]
-        first = int(n * (LATER_SHARE if step else share))
-        defensive = term.draw(first, generator)
+        first = int(n * (LATER_SHARE if step else defensive))
         components = len(mixture.centres)
         size = (components, -(-(n - first) // components), term.dim)
-        cube = torch.rand(size, dtype=torch.float64, generator=generator)
-        others = mixture.points(cube).flatten(0, -2)
-        both = zip(defensive, (others, *term.log_densities(others)), strict=True)
+        defensive_draws = term.draw(first, generator)
+        u = torch.rand(size, dtype=torch.float64, generator=generator)
+        points = mixture.points(u).flatten(0, -2)
+        both = zip(defensive_draws, (points, *term.log_densities(points)), strict=True)
         t, log_h, log_s = map(torch.cat, both)
-        log_m = torch.cat([mixture.log_prob(part) for part in t.split(POINTS_AT_ONCE)])
         part = first / len(t)
-        log_q = torch.logaddexp(log_s + math.log(part), log_m + math.log1p(-part))
+        log_q = torch.logaddexp(log_s + math.log(part), mixture.log_prob(t) + math.log1p(-part))
         log_w = _quotient(log_h, log_q)
         if not (log_w > -torch.inf).any():
             continue
@@ -490,10 +479,10 @@ def _pilot(term: _Term, sizes: list[int], share: float, seed: int) -> StudentMix
 
 def _broad(dim: int) -> StudentMixture:
     """The broad component alone."""
-    centre = torch.zeros(1, dim, dtype=torch.float64)
-    scale = BROAD_SCALE * torch.eye(dim, dtype=torch.float64)
-    one = torch.ones(1, dtype=torch.float64)
-    return StudentMixture(one.log(), centre, scale[None], BROAD_DEGREES * one)
+    one, scale = torch.ones(1).double(), BROAD_SCALE * torch.eye(dim).double()
+    return StudentMixture(
+        one.log(), torch.zeros(1, dim).double(), scale[None], BROAD_DEGREES * one
+    )
 
 
 def _with_broad(fitted: StudentMixture) -> StudentMixture:
