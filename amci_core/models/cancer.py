@@ -2,7 +2,7 @@ r"""Planning a cancer treatment (section 5.2 of the paper): how likely is it to 
 
 from __future__ import annotations
 
-__all__ = ["Response", "TumourTreatment"]
+__all__ = ["TumourTreatment"]
 
 import math
 from collections.abc import Mapping
@@ -156,19 +156,7 @@ class TumourTreatment(Problem):
         return log_constant + ((shape - 1) * y.log() - rate * y).sum(-1)
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        _, log_c100 = self.log_sizes(x)
-        return _success(log_c100)
-
-    def log_sizes(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The tumour's log size after 5 and after 100 days at x (*, 2), each (*).
-
-        Points where the prior is zero or too small to matter (a size above 10^4, say) are moved
-        to the nearest ones of the tumour's table.
-
-        Raises:
-            ValueError: x holds a NaN.
-        """
-        return sizes(*_solvable(x))
+        return _success(sizes(*_solvable(x))[1])
 
     def _early_sizes(self, x: Tensor) -> Tensor:
         """c0 and c5, (*, 2)."""
@@ -280,7 +268,8 @@ def _measured(c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _solvable(x: Tensor) -> tuple[Tensor, Tensor]:
-    # No point of the support that matters is moved: the prior ends in float32 below 10^4.
+    # Points where the prior is zero or too small to matter are moved to the table's nearest ones:
+    # it ends in float32 below 10^4.
     return x[..., 0].clamp(*TABLE_ENDS), x[..., 1].clamp(0, 1)
 
 

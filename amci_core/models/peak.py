@@ -2,7 +2,7 @@ r"""Any integral is an expectation: Genz's product peak on the unit square, unde
 
 from __future__ import annotations
 
-__all__ = ["ProductPeak", "split_theta"]
+__all__ = ["ProductPeak"]
 
 import math
 
@@ -55,7 +55,7 @@ class ProductPeak(DefensiveProblem):
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         assert theta is not None  # narrows the type; `check` has refused a missing theta
-        centre, sharpness = split_theta(theta)
+        centre, sharpness = _split(theta)
         return (1 / (1 + (sharpness * (x - centre)).square())).prod(-1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
@@ -72,17 +72,17 @@ class ProductPeak(DefensiveProblem):
         x = x[:, 0]
         return x, theta, self.f(x, theta).log() - log_q[:, 0]
 
-    def defensive(self, y: Tensor, theta: Tensor | None) -> TruncatedCauchy:
+    def defensive(self, y: Tensor, theta: Tensor | None) -> _TruncatedCauchy:
         # A peak of the same kind and half the sharpness, which covers the whole square.
-        return TruncatedCauchy(theta, broadening=2)
+        return _TruncatedCauchy(theta, broadening=2)
 
     def optimal_proposals(self) -> OptimalProposals:
-        return {"q1_plus": lambda y, theta: TruncatedCauchy(theta)}
+        return {"q1_plus": lambda y, theta: _TruncatedCauchy(theta)}
 
     def _angles(self, theta: Tensor | None) -> tuple[Array, Array, Array]:
         """Sharpness (*, 1), and arctan(a (x - u)) at both ends of the square, (*, 2) each."""
         assert theta is not None
-        centre, sharpness = (part.cpu().numpy() for part in split_theta(theta))
+        centre, sharpness = (part.cpu().numpy() for part in _split(theta))
         return sharpness, np.arctan(-sharpness * centre), np.arctan(sharpness * (1 - centre))
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ class ProductPeak(DefensiveProblem):
         return y, torch.cat([theta[:DIM], torch.full_like(theta[DIM:], t)])
 
 
-class TruncatedCauchy:
+class _TruncatedCauchy:
     """f, normalized: a Cauchy distribution a coordinate, truncated to [0, 1].
 
     Arguments:
@@ -133,7 +133,7 @@ class TruncatedCauchy:
     def __init__(self, theta: Tensor | None, *, broadening: float = 1.0) -> None:
         assert theta is not None
         self.batch_shape = theta.shape[:-1]
-        self._centre, sharpness = split_theta(theta[..., None, :])
+        self._centre, sharpness = _split(theta[..., None, :])
         self._sharpness = sharpness / broadening
         self._low = torch.atan(-self._sharpness * self._centre)
         self._width = torch.atan(self._sharpness * (1 - self._centre)) - self._low
@@ -155,6 +155,6 @@ class TruncatedCauchy:
         return log_density.sum(-1).where(inside, -math.inf)
 
 
-def split_theta(theta: Tensor) -> tuple[Tensor, Tensor]:
+def _split(theta: Tensor) -> tuple[Tensor, Tensor]:
     """Centres (*, 2) and the sharpness a (*, 1)."""
     return theta[..., :DIM], 10 ** (DECADES * theta[..., DIM:])

@@ -2,7 +2,7 @@ r"""How a tumour grows and shrinks under treatment: the equations, solved for ma
 
 from __future__ import annotations
 
-__all__ = ["LARGEST", "TABLE_ENDS", "sizes", "trajectory"]
+__all__ = ["sizes", "trajectory"]
 
 import math
 from functools import cache

@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 
 import amci_core as amci
-from amci_core.models.cancer import moments
-from amci_core.models.tumour import sizes, trajectory
+from amci_core.models.cancer import Response, moments
+from amci_core.models.tumour import LOG_REST, REST_RATE, sizes, trajectory
 
 PROBLEM = amci.problem("cancer")
 CASES = [(500.0, 400.0), (500.0, 900.0)]
@@ -73,18 +73,6 @@ def test_draws_have_the_moments_of_the_model():
     assert (abs(y.std(0).numpy() - 100) < 4 * 1.1 * 100 / math.sqrt(2 * n)).all()
 
 
-def test_training_and_reference_draws_carry_their_weights():
-    x, theta, log_r = PROBLEM.sample_training(200, torch.Generator().manual_seed(2))
-    assert theta is None
-    np.testing.assert_allclose(log_r.exp(), PROBLEM.f(x, None), rtol=1e-5)
-    y = torch.tensor(CASES).double()
-    x, log_q = PROBLEM.sample_defensive(y, None, 50, torch.Generator().manual_seed(3))
-    assert x.shape == (2, 50, 2)
-    assert x.dtype == torch.float64
-    np.testing.assert_array_equal(log_q, PROBLEM.log_defensive(x, y, None))
-    np.testing.assert_array_equal(log_q, PROBLEM.log_prior(x))
-
-
 @pytest.mark.parametrize("y", CASES)
 def test_truth_agrees_with_an_independent_quadrature(y):
     # The trapezoidal rule, which converges fast here: everything vanishes at the ends.
@@ -124,3 +112,18 @@ def test_the_path_moves_the_second_measurement_to_the_level_asked_for(c0):
         assert y[0] == c0
         assert float(PROBLEM.mismatch(y)) == pytest.approx(level, abs=1e-6)
     assert float(PROBLEM.mismatch(PROBLEM.at_mismatch(100.0, (c0, 300.0))[0])) == high
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_far_responses_stay_inside_with_finite_densities(dtype):
+    u = torch.tensor([-1e3, -60.0, 0.0, 30.0, 1e3], dtype=dtype)
+    x = Response()(u)
+    log_det = Response().log_abs_det_jacobian(u, x)
+    assert ((x > 0) & (x < 1)).all()
+    assert torch.isfinite(log_det).all()
+
+
+def test_tumours_come_to_rest_at_the_size_that_the_coordinate_uses():
+    for epsilon in (0.3, 0.5, 0.8):
+        last = trajectory(500.0, epsilon, np.array([1.0, 2000.0]))[-1]
+        assert last == pytest.approx(math.exp(LOG_REST - REST_RATE * epsilon), rel=1e-5)

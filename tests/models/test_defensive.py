@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
@@ -77,15 +76,46 @@ def test_terms_shapes_and_types(name):
     assert single.draw(3, generator())[0].shape == (3, problem.x.dim)
 
 
-def test_it_estimates_both_sides_of_a_signed_term():
-    problem, density = reference("gain-loss")
-    y, theta = problem.check(*CASES["gain-loss"])
-    x, log_q = density.draw(N, generator())
-    exact = problem.log_terms(y, theta)
-    for f, name in zip(problem.f_parts(x, theta), ("E1_plus", "E1_minus"), strict=True):
-        values = f * (problem.log_joint(x, y) - log_q).exp()
-        error = values.std(-1).numpy() / math.sqrt(N)
-        assert np.all(abs(values.mean(-1).numpy() - np.exp(exact[name])) < 4 * error)
+TAILS = {
+    "tail-1d": [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0), (8.0, 0.0), (0.0, 0.0)],
+    "tail-5d": [
+        ((3.0,) * 5, (0.1,) * 5),
+        ((-3.0, 3.0, 0.0, 1.0, -1.0), (0.5, 2.0, 1.0, 0.0, 3.0)),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_draws_for_f_estimate_its_integral(name):
+    problem = amci.problem(name)
+    cases = [(problem, CASES[name]), *((problem, case) for case in TAILS.get(name, ()))]
+    if not problem.nonnegative:
+        cases.append((problem.with_negated_f(), CASES[name]))
+    for problem, case in cases:
+        y, theta = problem.check(*case)
+        x, log_q = problem.sample_defensive(y, theta, N, generator())
+        torch.testing.assert_close(problem.log_defensive(x, y, theta), log_q)
+        f, _ = problem.f_parts(x, theta)
+        assert (f > 0).all()
+        log_E1 = torch.as_tensor(problem.log_terms(y, theta)["E1_plus"])[..., None]
+        weights = (f.log() + problem.log_joint(x, y) - log_q - log_E1).exp()
+        assert ((weights.mean(-1) - 1).abs() < 5 * weights.std(-1) / math.sqrt(N)).all()
+
+
+def test_no_density_lies_where_f_is_zero():
+    problem, x = amci.problem("tail-1d"), torch.tensor([[3.0], [2.0]], dtype=torch.float64)
+    assert (problem.log_defensive(x, *problem.check(1.0, 3.0)) == -torch.inf).all()
+
+
+@pytest.mark.parametrize("name", ["tail-1d", "tail-2d", "gain-loss", "peak", "cancer"])
+def test_training_draws_are_weighted_by_f_and_the_prior(name):
+    problem, n, source = amci.problem(name), 200_000, generator()
+    x, theta, log_r = problem.sample_training(n, source)
+    values = problem.f(problem.sample_prior(n, source), problem.sample_theta(n, source))
+    weights, values = log_r.double().exp(), values.clamp(min=0).double()
+    error = math.hypot(weights.std(), values.std()) / math.sqrt(n)
+    assert abs(weights.mean() - values.mean()) < 4 * error
+    assert (problem.f(x, theta) > 0).all()
 
 
 def test_any_number_of_first_draws_is_stratified():

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from scipy import integrate, stats
 
 import amci_core as amci
@@ -92,26 +91,3 @@ def test_a_shift_that_is_not_finite_is_refused():
 def test_a_shift_out_of_what_the_proposals_know_is_refused():
     with pytest.raises(ValueError, match=r"^shift: "):
         amci.estimate(PROBLEM, ORACLE, 1.0, 2.5, shift=1.0)
-
-
-@pytest.mark.parametrize("problem", [PROBLEM, PROBLEM.with_negated_f()], ids=["plus", "minus"])
-def test_the_reference_is_a_density_that_covers_its_part(problem):
-    y, theta = problem.check(*problem.cases(50, seed=0))
-    x, log_h = problem.sample_defensive(y, theta, 4000, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(problem.log_defensive(x, y, theta), log_h)
-    f_plus, _ = problem.f_parts(x, theta)
-    assert (f_plus > 0).all()
-    weights = (f_plus.log() + problem.log_joint(x, y) - log_h).exp()
-    exact = np.exp(problem.log_terms(y, theta)["E1_plus"])
-    error = weights.std(-1).numpy() / math.sqrt(4000)
-    assert (abs(weights.mean(-1).numpy() - exact) < 5 * error).all()
-
-
-def test_training_draws_are_weighted_by_the_target():
-    x, theta, log_r = PROBLEM.sample_training(50_000, torch.Generator().manual_seed(0))
-    weights = log_r.exp()
-    assert (PROBLEM.f(x, theta) > 0).all()
-    # E over theta of E[(x - theta)_+], by quadrature over theta.
-    exact = integrate.quad(lambda t: stats.norm.pdf(t) - t * stats.norm.sf(t), -3, 3)[0] / 6
-    error = weights.std() / 50_000**0.5
-    assert abs(weights.mean() - exact) < 4 * error
