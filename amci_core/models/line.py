@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.integrate import tanhsinh
+from scipy.special import logsumexp
 from torch import Tensor
 
 from amci_core.models.base import Array, half_line, written
@@ -129,7 +130,11 @@ class LineProblem(DefensiveProblem):
         return tuple(side - log_E2 for side in self._log_sides(y, theta))
 
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
-        return _log_difference(*self._log_parts(y, theta))
+        sides = np.stack(self._log_parts(y, theta))
+        signs = np.reshape([1.0, -1.0][: len(sides)], (-1, *[1] * (sides.ndim - 1)))
+        log_mu, sign = logsumexp(sides, axis=0, b=signs, return_sign=True)
+        zero = log_mu <= sides.max(0) + math.log(INDISTINCT)
+        return np.where(zero, -np.inf, log_mu), np.where(zero, 0.0, sign)
 
     def _log_mean_absolute_deviation(self, y: Tensor, theta: Tensor | None) -> Array:
         log_mu, sign = self._log_truth(y, theta)
@@ -341,19 +346,10 @@ def _sums(function: Integrand, edges: Tensor) -> tuple[Tensor, Tensor]:
     backwards = right.abs() < left.abs()
     start, unit = right.where(backwards, left), (-unit).where(backwards, unit)
 
-    def integrand(u: Array, row: Array, start: Array, unit: Array) -> Array:
-        # Nodes u (m, n) of pieces (m, 1), or one node each, (m,).
-        rows = torch.from_numpy(row.astype(np.int64).ravel())
-        value = function(torch.from_numpy(start + unit * u).view(len(rows), -1), rows)
-        return value.numpy().reshape(u.shape) * np.abs(unit)
-
     total, error = torch.zeros(2, len(edges), dtype=edges.dtype)
     whole, division, part = unit, 0, torch.arange(PARTS)
     while len(row):
-        end = np.where(infinite, np.inf, 1.0)
-        pieces = row.numpy(), start.numpy(), unit.numpy()
-        found = tanhsinh(integrand, 0.0, end, args=pieces, **PRECISION)
-        integral, doubt = torch.from_numpy(found.integral), torch.from_numpy(found.error)
+        integral, doubt = _of_pieces(function, row, start, unit, infinite)
         rough = torch.ones_like(infinite)
         if division > 0:
             # Estimates of errors are too low where the parts disagree with the whole.
@@ -367,8 +363,10 @@ def _sums(function: Integrand, edges: Tensor) -> tuple[Tensor, Tensor]:
             rough &= len(row) <= len(edges) * MOST * PARTS
         total.index_add_(0, row[~rough], integral[~rough])
         error.index_add_(0, row[~rough], doubt[~rough])
-        whole, row, division = integral[rough], row[rough].repeat_interleave(PARTS), division + 1
-        start, unit, infinite = start[rough, None], unit[rough, None], infinite[rough, None]
+        whole, division = integral[rough], division + 1
+        # The last part of an infinite piece is infinite, the others are a unit long.
+        row, start = row[rough].repeat_interleave(PARTS), start[rough, None]
+        unit, infinite = unit[rough, None], infinite[rough, None]
         step = unit.where(infinite, unit / PARTS)
         infinite = infinite & (part == PARTS - 1)
         start, unit = start + step * part, (PARTS * step).where(infinite, step)
@@ -376,12 +374,18 @@ def _sums(function: Integrand, edges: Tensor) -> tuple[Tensor, Tensor]:
     return total, error
 
 
-def _log_difference(log_plus: Array, log_minus: Array | None = None) -> tuple[Array, Array]:
-    """log|E1_plus - E1_minus| and the sign of the difference, which is 0 where it is 0."""
-    if log_minus is None:
-        return log_plus, np.where(log_plus > -np.inf, 1.0, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_size = np.log(-np.expm1(-np.abs(log_plus - log_minus)))
-        apart = np.abs(log_plus - log_minus) > INDISTINCT
-        sign = np.where(apart, np.nan_to_num(np.sign(log_plus - log_minus)), 0.0)
-    return np.where(sign == 0, -np.inf, np.maximum(log_plus, log_minus) + log_size), sign
+def _of_pieces(
+    function: Integrand, row: Tensor, start: Tensor, unit: Tensor, infinite: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Integrals over x = start + unit u with u from 0 to 1 or to infinity, and their errors."""
+
+    def integrand(u: Array, row: Array, start: Array, unit: Array) -> Array:
+        # Nodes u (m, n) of pieces (m, 1), or one node each, (m,).
+        rows = torch.from_numpy(row.astype(np.int64).ravel())
+        value = function(torch.from_numpy(start + unit * u).view(len(rows), -1), rows)
+        return value.numpy().reshape(u.shape) * np.abs(unit)
+
+    pieces = row.numpy(), start.numpy(), unit.numpy()
+    end = np.where(infinite, np.inf, 1.0)
+    result = tanhsinh(integrand, 0.0, end, args=pieces, **PRECISION)
+    return torch.from_numpy(result.integral), torch.from_numpy(result.error)

@@ -104,12 +104,11 @@ def test_the_mismatch_control_has_a_path():
 
 
 class Plain(LineProblem):
-    """N(0, 1) and nothing else; each test adds what it is about."""
+    """N(0, 1); neither y nor theta is even declared. Each test adds what it is about."""
 
     name = "plain"
     nonnegative = True
     x = Variable("x", 1, -np.inf, np.inf, "a number")
-    y = theta = None
 
     def log_prior(self, x):
         return torch.distributions.Normal(0.0, 1.0).log_prob(x).squeeze(-1)
@@ -425,18 +424,10 @@ def test_x_in_two_dimensions_is_refused():
         own.truth()
 
 
-class Unseen(LineProblem):
-    """x ~ N(0, 1) without y, which is not even declared; f = x - theta or its positive part."""
+class Unseen(Plain):
+    """f = x - theta or its positive part."""
 
-    name = "unseen"
-    x = Variable("x", 1, -math.inf, math.inf, "a number")
-    nonnegative = False
-
-    def log_prior(self, x):
-        return torch.distributions.Normal(0.0, 1.0).log_prob(x).squeeze(-1)
-
-    def sample_prior(self, n, generator):
-        return torch.randn(n, 1, generator=generator)
+    name, nonnegative = "unseen", False
 
     def f(self, x, theta):
         return (x - (0.4 if theta is None else theta)).squeeze(-1)
