@@ -29,10 +29,6 @@ from amci_core.flows.supports import (
 )
 from amci_core.models.base import Problem
 
-# Points in a row that go through all layers at once: on a CPU their intermediate values fit its
-# caches, on a GPU they fill it.
-PIECE = {"cpu": 2048, "cuda": 2**21}
-
 
 class SplineProposal(Trainable):
     """Creates splines coordinate by coordinate, then the bijector to the support of each.
@@ -101,27 +97,9 @@ class SplineDensity(TransformedDensity):
         self._knots = SharedKnots(knots)
         self._prepared = self._bijectors[0].prepare(of_support[:, None])
         if self.dim > 1:
+            self.network_rows = 1, self.dim - 1
             self._others = proposal.stacked()
             self._of_cases = self._others.of_cases(inputs)
-
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.reshape(self.cases, -1, self.dim)
-        x, log_q = zip(*(self._forward(part) for part in self._chunks(z)), strict=True)
-        return self._joined(x), self._joined(log_q)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim)
-        return self._joined([self._log_prob(part) for part in self._chunks(x, self.dim - 1)])
-
-    def _chunks(self, points: Tensor, at_once: int = 1) -> Sequence[Tensor]:
-        if self.dim == 1 or torch.is_grad_enabled():
-            return [points]
-        piece = PIECE.get(points.device.type, PIECE["cuda"])
-        return torch.split(points, max(1, piece // (self.cases * at_once)), 1)
-
-    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
-        values = parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
-        return values.reshape(*self.batch_shape, *values.shape[1:])
 
     def _forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         x: list[Tensor] = []
@@ -151,13 +129,8 @@ class SplineDensity(TransformedDensity):
         if self._rows:
             free = [b.unconstrained(x[its], self._bound_of(its)) for b, its in self._rows]
             zs = [z[None], *(z for z, _ in free)]
-            read, place = torch.cat(zs)[:-1].movedim(0, -1), None
-            if read.shape[::2] == (1, 1) and not read.requires_grad:
-                # The points of a grid share first coordinates; the network reads each once.
-                first, place = read[0, :, 0].unique(return_inverse=True)
-                read = first[None, :, None]
-            out = self._others.all(self._of_cases, read)
-            knots, of_support = self._split(out if place is None else out[:, :, place])
+            out = self._others.all(self._of_cases, torch.cat(zs)[:-1].movedim(0, -1))
+            knots, of_support = self._split(out)
             us = []
             for (bijector, its), (z, log_free) in zip(self._rows, free, strict=True):
                 own = of_support[its.start - 1 : its.stop - 1, ..., : bijector.width]

@@ -17,9 +17,14 @@ __all__ = ["ConditionalDensity", "Proposal", "Trainable", "TransformedDensity"]
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+
+# Rows that go through the networks at once: on a CPU their intermediate values fit its caches, on
+# a GPU they fill it.
+PIECE = {"cpu": 2048, "cuda": 2**21}
 
 
 class ConditionalDensity(ABC):
@@ -62,6 +67,15 @@ class ConditionalDensity(ABC):
     def log_prob(self, x: Tensor) -> Tensor:
         """log q(x) in nats at points x (*, n, D); result: (*, n), -inf outside the support."""
 
+    def by_case(self, x: Tensor) -> Tensor:
+        """Points (*, n, D), or the same (n, D) for all cases, grouped by case: (cases, n, D)."""
+        x = x.expand(*self.batch_shape, *x.shape[-2:])
+        return x.reshape(math.prod(self.batch_shape), *x.shape[-2:])
+
+    def by_batch(self, values: Tensor) -> Tensor:
+        """Values (cases, n, ...) in the batch shape: (*, n, ...)."""
+        return values.reshape(*self.batch_shape, *values.shape[1:])
+
 
 class Proposal(ABC):
     """A conditional density q(x; y, theta): called with y and theta, gives a `ConditionalDensity`.
@@ -83,24 +97,56 @@ class Proposal(ABC):
 class TransformedDensity(ConditionalDensity):
     """The density of transformed base samples, which can be stratified or shared.
 
-    Base samples are uniform on (0, 1]^D, unless a subclass says otherwise.
+    Base samples are uniform on (0, 1]^D, unless a subclass says otherwise. Subclasses define the
+    transform for points grouped by case: `_forward` of base samples (cases, n, D) gives x and
+    log q(x), (cases, n, D) and (cases, n); `_log_prob` of x (cases, n, D) gives log q(x).
 
     Arguments:
         batch_shape: The broadcast batch shape of y and theta.
         dim: Number of dimensions D of x.
         like: A tensor of the type and on the device of the points.
+
+    Attributes:
+        network_rows: Rows that the networks read for a point, in `_forward` and in `_log_prob`;
+            many points then go through in pieces. Zero: all points go through at once.
     """
 
     takes_uniform = True
+    network_rows: tuple[int, int] = 0, 0
 
     def __init__(self, batch_shape: torch.Size, *, dim: int, like: Tensor) -> None:
         super().__init__(batch_shape)
         self.cases = math.prod(batch_shape)
         self.dim, self.like = dim, like
 
-    @abstractmethod
+    def _forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Base samples (cases * n, D) as points x (*, n, D), with log q(x) (*, n)."""
+        z = z.reshape(self.cases, -1, self.dim)
+        x, log_q = self._in_pieces(self._forward, z, self.network_rows[0])
+        return self.by_batch(x), self.by_batch(log_q)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        def evaluate(points: Tensor) -> tuple[Tensor]:
+            return (self._log_prob(points),)
+
+        (log_q,) = self._in_pieces(evaluate, self.by_case(x), self.network_rows[1])
+        return self.by_batch(log_q)
+
+    def _in_pieces(
+        self, compute: Callable[[Tensor], tuple[Tensor, ...]], points: Tensor, rows: int
+    ) -> tuple[Tensor, ...]:
+        """What is computed of points (cases, n, D), some of the n at a time."""
+        if not rows or torch.is_grad_enabled():
+            return compute(points)
+        most = PIECE.get(points.device.type, PIECE["cuda"])
+        pieces = points.split(max(1, most // (self.cases * rows)), 1)
+        return tuple(torch.cat(part, 1) for part in zip(*map(compute, pieces), strict=True))
 
     def from_uniform(self, u: Tensor) -> Tensor:
         """Base samples of uniform ones on (0, 1]^D, (cases * n, D)."""

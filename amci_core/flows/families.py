@@ -18,7 +18,6 @@ from amci_core.flows.autoregressive import SplineProposal
 from amci_core.flows.density import Trainable
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.layers import (
-    Affine,
     ComposedFlow,
     Layer,
     Linear,
@@ -26,6 +25,7 @@ from amci_core.flows.layers import (
     MaskedAffine,
     Radial,
     RadialSpline,
+    Shift,
     ToSupport,
     Triangular,
 )
@@ -55,10 +55,7 @@ def gaussian(problem: Problem, **network: Any) -> ComposedFlow:
         problem: The problem whose x it proposes.
         network: `hidden`, `activation` and `reads_theta` of the network, see `Conditioner`.
     """
-    dim = problem.x.dim
-    return ComposedFlow(
-        problem, [Affine(1, scaled=True) if dim == 1 else Triangular(dim)], **network
-    )
+    return ComposedFlow(problem, [Triangular(problem.x.dim)], **network)
 
 
 def radial(problem: Problem, *, layers: int, shift: bool, **network: Any) -> ComposedFlow:
@@ -72,7 +69,7 @@ def radial(problem: Problem, *, layers: int, shift: bool, **network: Any) -> Com
     """
     stack: list[Layer] = [Radial(problem.x.dim) for _ in range(layers)]
     if shift:
-        stack.append(Affine(problem.x.dim, scaled=False))
+        stack.append(Shift(problem.x.dim))
     return ComposedFlow(problem, stack, **network)
 
 

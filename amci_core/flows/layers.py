@@ -6,7 +6,7 @@ layers of a flow.
 
 from __future__ import annotations
 
-__all__ = ["Affine", "ComposedFlow", "Layer", "MaskedAffine", "Radial"]
+__all__ = ["ComposedFlow", "Layer", "Radial", "ToSupport", "Triangular"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -97,19 +97,18 @@ class ComposedDensity(TransformedDensity):
     """A composed flow at given y and theta; the conditioner has run, once per case."""
 
     def __init__(self, flow: ComposedFlow, y: Tensor, theta: Tensor | None) -> None:
-        parameters = y.new_empty(math.prod(y.shape[:-1]), 0)
+        super().__init__(y.shape[:-1], dim=flow.problem.x.dim, like=y)
+        y, theta = flat_cases(y, theta)
+        parameters = y.new_empty(len(y), 0)
         if flow.conditioner is not None:
-            parameters = flow.conditioner(*flat_cases(y, theta))
-        shape, dim = y.shape[:-1], flow.problem.x.dim
-        standard = StandardNormal(shape, dim=dim, like=parameters)
-        base: Any = standard if flow.base is None else flow.base.at(y, theta)
-        self._base = base
-        super().__init__(shape, dim=dim, like=base.like)
+            parameters = flow.conditioner(y, theta)
         columns = parameters.split(flow.widths, -1)
-        self._layers: list[tuple[Any, Any]] = [
-            (layer, layer.prepare(c))  # type: ignore[operator]
-            for layer, c in zip(flow.layers, columns, strict=True)
-        ]
+        layers: Any = zip(flow.layers, columns, strict=True)
+        self._layers = [(layer, layer.prepare(its)) for layer, its in layers]
+        # At y and theta in rows, so that its points are grouped by case.
+        self._base: Any = StandardNormal(y.shape[:-1], dim=self.dim, like=y)
+        if flow.base is not None:
+            self._base = flow.base.at(y, theta)
 
     def base_samples(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         return cast(Tensor, self._base.base_samples(n, generator))
@@ -117,80 +116,72 @@ class ComposedDensity(TransformedDensity):
     def from_uniform(self, u: Tensor) -> Tensor:
         return cast(Tensor, self._base.from_uniform(u))
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+    def _forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         x, log_q = self._base.forward(z)
-        x, log_q = x.reshape(self.cases, -1, self.dim), log_q.reshape(self.cases, -1)
         for layer, prepared in self._layers:
             x, log_det = layer(x, prepared)
             log_q = log_q - log_det
-        return x.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
+        return x, log_q
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:])
-        z, log_dets = x.reshape(self.cases, -1, self.dim), []
+    def _log_prob(self, x: Tensor) -> Tensor:
+        log_dets = []
         for layer, prepared in reversed(self._layers):
-            z, log_det = layer.inverse(z, prepared)
+            x, log_det = layer.inverse(x, prepared)
             log_dets.append(log_det)
-        log_q = self._base.log_prob(z.reshape(x.shape))
-        total: Tensor = sum(log_dets, log_q.reshape(z.shape[:-1]))
-        return total.reshape(log_q.shape)
+        log_q: Tensor = sum(log_dets, self._base.log_prob(x))
+        return log_q
 
 
 class StandardNormal(TransformedDensity):
     """N(0, I), which is its own base: base samples are standard normal."""
 
     def base_samples(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        return torch.randn(
-            (self.cases * n, self.dim),
-            dtype=self.like.dtype,
-            device=self.like.device,
-            generator=generator,
-        )
+        z = self.like.new_empty(self.cases * n, self.dim)
+        return z.normal_(generator=generator)
 
     def from_uniform(self, u: Tensor) -> Tensor:
         z: Tensor = torch.special.ndtri(u.clamp(max=1 - torch.finfo(u.dtype).eps))
         return z
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        z = z.reshape(*self.batch_shape, -1, self.dim)
+    def _forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         return z, standard_normal_log_prob(z)
 
-    def log_prob(self, x: Tensor) -> Tensor:
+    def _log_prob(self, x: Tensor) -> Tensor:
         return standard_normal_log_prob(x)
 
 
-class Affine(Layer):
-    """x = shift + exp(log_scale) z, coordinate by coordinate; or the shift alone.
+class Shift(Layer):
+    """x = shift + z.
 
     Arguments:
         dim: Number of dimensions D.
-        scaled: Whether there is a scale beside the shift.
     """
 
-    def __init__(self, dim: int, *, scaled: bool) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        self.dim = dim
-        self.width = 2 * dim if scaled else dim
+        self.width = dim
 
-    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Shift and scale (cases, 1, D), and the log determinant (cases, 1)."""
-        shift = parameters[:, None, : self.dim]
-        log_scale = parameters[:, None, self.dim :]
-        if not log_scale.shape[-1]:
-            log_scale = torch.zeros_like(shift)
-        return shift, log_scale.exp(), log_scale.sum(-1)
+    def forward(self, z: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        return z + prepared[:, None], z.new_zeros(())
+
+    def inverse(self, x: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        return x - prepared[:, None], x.new_zeros(())
+
+
+class Affine(Layer):
+    """x = shift + A z; a subclass prepares the shift, A, its inverse, and log|det A|."""
 
     def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        shift, scale, log_det = prepared
-        return torch.addcmul(shift, scale, z), log_det
+        shift, matrix, _, log_det = prepared
+        return shift + z @ matrix.mT, log_det
 
     def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        shift, scale, log_det = prepared
-        return (x - shift) / scale, -log_det
+        shift, _, inverse, log_det = prepared
+        return (x - shift) @ inverse.mT, -log_det
 
 
-class Triangular(Layer):
-    """x = shift + L z with a lower triangular L, whose diagonal is positive.
+class Triangular(Affine):
+    """An affine layer with a lower triangular A, whose diagonal is positive.
 
     Parameters: the shift, the logarithms of the diagonal, the entries below it in rows.
 
@@ -200,27 +191,37 @@ class Triangular(Layer):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.dim = dim
-        self.width = 2 * dim + dim * (dim - 1) // 2
+        self.widths = [dim, dim, dim * (dim - 1) // 2]
+        self.width = sum(self.widths)
 
-    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The shift (cases, 1, D), L (cases, D, D), and its log determinant (cases, 1)."""
-        shift, log_diagonal, below = parameters.split(
-            [self.dim, self.dim, self.width - 2 * self.dim], dim=-1
-        )
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
+        shift, log_diagonal, below = parameters.split(self.widths, -1)
         lower = torch.diag_embed(log_diagonal.exp())
-        rows, columns = torch.tril_indices(self.dim, self.dim, offset=-1, device=shift.device)
-        lower[:, rows, columns] = below
-        return shift[:, None], lower, log_diagonal.sum(-1, keepdim=True)
+        if below.shape[-1]:
+            rows, columns = torch.tril_indices(*lower.shape[1:], offset=-1, device=lower.device)
+            lower[:, rows, columns] = below
+        log_det = log_diagonal.sum(-1, keepdim=True)
+        return shift[:, None], lower, torch.linalg.inv(lower), log_det
 
-    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        shift, lower, log_det = prepared
-        return shift + z @ lower.mT, log_det
 
-    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        shift, lower, log_det = prepared
-        z = torch.linalg.solve_triangular(lower, (x - shift).mT, upper=False).mT
-        return z, -log_det
+class Linear(Affine):
+    """An affine layer with fixed numbers: the identity until `whiten` is called.
+
+    Arguments:
+        dim: Number of dimensions D.
+    """
+
+    centre: Tensor
+    matrix: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(dim))
+        self.register_buffer("matrix", torch.eye(dim))
+
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, ...]:
+        inverse, (_, log_det) = torch.linalg.inv(self.matrix), torch.linalg.slogdet(self.matrix)
+        return self.centre, self.matrix, inverse, log_det
 
 
 class Radial(Layer):
@@ -367,49 +368,61 @@ class MaskedAffine(Layer):
         return self._ordered((x - shift) * (-log_scale).exp()), -log_scale.sum(-1)
 
 
-class ScaledSplines:
-    """Splines of the interval [-reach, reach], then a scale and a shift.
+class Marginals(Layer):
+    """A spline for every coordinate, then a scale and a shift; all read y and theta alone.
 
-    The splines leave every point beyond the interval where it is; at its ends their derivative is
-    one.
+    The splines leave every point beyond [-reach, reach] where it is; at the ends of this interval
+    their derivative is one. Parameters of a coordinate: the shift, the scale, the sizes of bins on
+    both axes, and the derivatives between them.
 
     Arguments:
-        parameters: `ScaledSplines.width(bins)` for each of the cases, (cases, width).
+        dim: Number of dimensions D.
         bins: Number of bins of each spline.
-        reach: Half the width of the interval.
-        unit: The unit of the values, in that of the shift.
+        reach: A spline covers this many standard deviations to both sides.
+        unit: The unit of the shift.
     """
 
     # The logarithm of a scale is limited to +- this, softly.
     SPREAD = 3.0
 
-    def __init__(self, parameters: Tensor, bins: int, reach: float, unit: float = 1.0) -> None:
-        shift, free, sizes, ends = parameters.split([1, 1, 2 * bins, bins - 1], -1)
-        self._shift = shift / unit
-        self._log_scale = self.SPREAD * torch.tanh(free / self.SPREAD)
-        self._knots, self._reach = SharedKnots(Knots(sizes, pad(ends, (1, 1)))), reach
+    def __init__(self, dim: int, *, bins: int, reach: float = 5.0, unit: float = 1.0) -> None:
+        super().__init__()
+        self.reach, self.unit, self.widths = reach, unit, [1, 1, 2 * bins, bins - 1]
+        self.width = dim * sum(self.widths)
 
-    @staticmethod
-    def width(bins: int) -> int:
-        """Number of parameters: shift, scale, sizes of bins on both axes, and derivatives."""
-        return 2 + 2 * bins + bins - 1
+    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor, SharedKnots]:
+        """Shifts and logarithms of scales (cases * D, 1), and the splines, in such rows."""
+        rows = parameters.reshape(-1, sum(self.widths))
+        shift, free, sizes, derivatives = rows.split(self.widths, -1)
+        log_scale = self.SPREAD * torch.tanh(free / self.SPREAD)
+        return shift * self.unit, log_scale, SharedKnots(Knots(sizes, pad(derivatives, (1, 1))))
 
-    def forward(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        """The values at points t (cases, n), and log|d value / d point|."""
-        bent, log_det = self._bent(self._knots.forward, t)
-        return self._shift + self._log_scale.exp() * bent, log_det + self._log_scale
+    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, log_scale, splines = prepared
+        bent, log_det = self._bent(splines.forward, _rows_of(z))
+        x = _points_of(shift + log_scale.exp() * bent, z)
+        return x, _points_of(log_det + log_scale, z).sum(-1)
 
-    def inverse(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """The points that go to these values, and log|d point / d value|."""
-        bent = (value - self._shift) * (-self._log_scale).exp()
-        t, log_det = self._bent(self._knots.inverse, bent)
-        return t, log_det - self._log_scale
+    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+        shift, log_scale, splines = prepared
+        z, log_det = self._bent(splines.inverse, (_rows_of(x) - shift) * (-log_scale).exp())
+        return _points_of(z, x), _points_of(log_det - log_scale, x).sum(-1)
 
     def _bent(self, spline: Map, t: Tensor) -> tuple[Tensor, Tensor]:
-        inside = t.clamp(-self._reach, self._reach)
-        value, log_det = spline(inside / (2 * self._reach) + 0.5)
-        value = 2 * self._reach * (value - 0.5) + (t - inside)
+        inside = t.clamp(-self.reach, self.reach)
+        value, log_det = spline(inside / (2 * self.reach) + 0.5)
+        value = 2 * self.reach * (value - 0.5) + (t - inside)
         return value, log_det.where(inside == t, 0.0)
+
+
+def _rows_of(points: Tensor) -> Tensor:
+    """Points (cases, n, D) as rows of coordinates (cases * D, n)."""
+    return points.mT.reshape(-1, points.shape[1])
+
+
+def _points_of(rows: Tensor, like: Tensor) -> Tensor:
+    """Rows of coordinates (cases * D, n) as points (cases, n, D)."""
+    return rows.reshape(*like.mT.shape).mT
 
 
 class RadialSpline(Layer):
@@ -420,89 +433,30 @@ class RadialSpline(Layer):
         bins: Number of bins of the spline.
     """
 
-    # The spline covers this many standard deviations of log |z| to both sides.
-    REACH = 6.0
-
     def __init__(self, dim: int, *, bins: int) -> None:
         super().__init__()
-        self.dim, self.bins, self.width = dim, bins, ScaledSplines.width(bins)
+        self.dim = dim
         # About the mean and the standard deviation of log |z| for standard normal z.
         self.centre, self.scale = math.log(dim) / 2, 1 / math.sqrt(2 * dim)
+        self.spline = Marginals(1, bins=bins, reach=6.0, unit=1 / self.scale)
+        self.width = self.spline.width
 
-    def prepare(self, parameters: Tensor) -> ScaledSplines:
-        return ScaledSplines(parameters, self.bins, self.REACH, self.scale)
-
-    def forward(self, z: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
-        return self._moved(z, prepared.forward)
-
-    def inverse(self, x: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
-        return self._moved(x, prepared.inverse)
-
-    def _moved(self, points: Tensor, spline: Map) -> tuple[Tensor, Tensor]:
-        log_r = points.square().sum(-1).clamp(min=torch.finfo(points.dtype).tiny).log() / 2
-        t, log_det = spline((log_r - self.centre) / self.scale)
-        growth = self.centre + self.scale * t - log_r
-        # dx = (s / r)^(D - 1) ds / dr, and ds / dr = (s / r) d log s / d log r.
-        return points * growth.exp()[..., None], self.dim * growth + log_det
-
-
-class Marginals(Layer):
-    """A spline for every coordinate, then a scale and a shift; all read y and theta alone.
-
-    Arguments:
-        dim: Number of dimensions D.
-        bins: Number of bins of each spline.
-    """
-
-    # A spline covers this many standard deviations to both sides.
-    REACH = 5.0
-
-    def __init__(self, dim: int, *, bins: int) -> None:
-        super().__init__()
-        self.dim, self.bins, self.width = dim, bins, dim * ScaledSplines.width(bins)
-
-    def prepare(self, parameters: Tensor) -> ScaledSplines:
-        """The splines, of (cases * D) rows."""
-        rows = parameters.reshape(len(parameters) * self.dim, -1)
-        return ScaledSplines(rows, self.bins, self.REACH)
-
-    def forward(self, z: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
-        return self._moved(z, prepared.forward)
-
-    def inverse(self, x: Tensor, prepared: ScaledSplines) -> tuple[Tensor, Tensor]:
-        return self._moved(x, prepared.inverse)
-
-    def _moved(self, points: Tensor, splines: Map) -> tuple[Tensor, Tensor]:
-        rows = splines(points.mT.reshape(-1, points.shape[1]))
-        moved, log_det = (row.reshape(len(points), self.dim, -1).mT for row in rows)
-        return moved, log_det.sum(-1)
-
-
-class Linear(Layer):
-    """x = centre + A z with fixed numbers: the identity until `whiten` is called.
-
-    Arguments:
-        dim: Number of dimensions D.
-    """
-
-    centre: Tensor
-    matrix: Tensor
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.register_buffer("centre", torch.zeros(dim))
-        self.register_buffer("matrix", torch.eye(dim))
-
-    def prepare(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
-        """The inverse of A, and log|det A|."""
-        return torch.linalg.inv(self.matrix), torch.linalg.slogdet(self.matrix).logabsdet
+    def prepare(self, parameters: Tensor) -> Any:
+        return self.spline.prepare(parameters)
 
     def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        return self.centre + z @ self.matrix.T, prepared[1].expand(z.shape[:-1])
+        return self._moved(z, self.spline.forward, prepared)
 
     def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        inverse, log_det = prepared
-        return (x - self.centre) @ inverse.T, -log_det.expand(x.shape[:-1])
+        return self._moved(x, self.spline.inverse, prepared)
+
+    def _moved(self, points: Tensor, spline: Map, prepared: Any) -> tuple[Tensor, Tensor]:
+        square = points.square().sum(-1, keepdim=True)
+        log_r = square.clamp(min=torch.finfo(points.dtype).tiny).log() / 2
+        t, log_det = spline((log_r - self.centre) / self.scale, prepared)
+        growth = self.centre + self.scale * t - log_r
+        # dx = (s / r)^(D - 1) ds / dr, and ds / dr = (s / r) d log s / d log r.
+        return points * growth.exp(), self.dim * growth.squeeze(-1) + log_det
 
 
 class ToSupport(Layer):

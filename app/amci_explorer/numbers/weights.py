@@ -13,7 +13,7 @@ from torch.nn import SiLU
 from amci_core.estimators import PROPOSALS
 from amci_core.flows import Proposals
 from amci_core.flows.autoregressive import SplineProposal
-from amci_core.flows.layers import Affine, ComposedFlow
+from amci_core.flows.layers import ComposedFlow, Triangular
 from amci_core.flows.supports import HalfLine, SoftHalfLine
 
 # What `amci_explorer/js/targets.mjs` has in closed form.
@@ -47,7 +47,7 @@ def _stored(proposal: Any) -> dict[str, Any]:
     elif (
         isinstance(proposal, ComposedFlow)
         and proposal.base is None
-        and [(type(layer), layer.width) for layer in proposal.layers] == [(Affine, 2)]
+        and [(type(layer), layer.width) for layer in proposal.layers] == [(Triangular, 2)]
     ):
         network, family = proposal.conditioner, {"family": "gaussian"}
     else:
