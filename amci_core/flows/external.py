@@ -47,33 +47,14 @@ class External(Proposal):
 
 
 class ExternalDensity(ConditionalDensity):
-    """A distribution from elsewhere, at y and theta of batch shape (*), as estimators need it.
-
-    Raises:
-        ValueError: its points or log densities have a wrong shape, or its log density is NaN.
-    """
+    """A distribution from elsewhere, at y and theta of batch shape (*), as estimators need it."""
 
     def __init__(self, distribution: Any, batch_shape: torch.Size, dim: int) -> None:
         super().__init__(batch_shape)
         self.distribution, self.dim = distribution, dim
         with _seeded(torch.Generator().manual_seed(0)):
-            # A point of the support, which stands in for those outside.
-            self._within = distribution.sample(torch.Size((1,)))
-        shape = (1, *batch_shape, self.dim)
-        if self._within.shape != shape and (self.dim > 1 or self._within.shape != shape[:-1]):
-            raise ValueError(
-                f"expected sample((1,)) of shape {shape}, draws first, then the batch of y and "
-                f"theta, got {tuple(self._within.shape)}"
-            )
-        log_q = distribution.log_prob(self._within)
-        if log_q.numel() != batch_shape.numel():
-            raise ValueError(
-                f"expected log_prob of shape {shape[:-1]}, got {tuple(log_q.shape)}. Join "
-                "coordinates with torch.distributions.Independent"
-            )
-        if log_q.isnan().any():
-            at = place(self._within.reshape(-1, self.dim)[0])
-            raise ValueError(f"log_prob is NaN at x = {at}. Return -inf outside the support")
+            # A point of the support, which replaces those outside.
+            self.within = distribution.sample(torch.Size((1,)))
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         with _seeded(generator):
@@ -83,14 +64,14 @@ class ExternalDensity(ConditionalDensity):
 
     def log_prob(self, x: Tensor) -> Tensor:
         points = x.expand(*self.batch_shape, *x.shape[-2:]).movedim(-2, 0).double()
-        points = points.reshape(len(points), *self._within.shape[1:])
+        points = points.reshape(len(points), *self.within.shape[1:])
         try:
             there = _inside(self.distribution, points)
         except (AttributeError, NotImplementedError):  # it declares no support
             log_q = self.distribution.log_prob(points)
         else:
             wide = there.reshape(*there.shape, *[1] * (points.ndim - there.ndim))
-            log_q = self.distribution.log_prob(torch.where(wide, points, self._within))
+            log_q = self.distribution.log_prob(torch.where(wide, points, self.within))
             log_q = log_q.masked_fill(~there.reshape(log_q.shape), -torch.inf)
         by_draw: Tensor = log_q.detach().to(x.dtype).reshape(len(points), *self.batch_shape)
         return by_draw.movedim(0, -1)
@@ -107,7 +88,7 @@ def external(make: Any, problem: Problem) -> External:
     """A proposal for a problem of a function, see `Proposals.from_distributions`.
 
     Raises:
-        ValueError: it is no function, shapes do not fit, draws contradict
+        ValueError: it is no function, shapes do not fit, log_prob is NaN, draws contradict
             log_prob, or log_prob integrates to another number than one.
     """
     if not callable(make) or isinstance(make, type):
@@ -119,8 +100,9 @@ def external(make: Any, problem: Problem) -> External:
     case = {"y": y[0], "theta": None if theta is None else theta[0]}
     try:
         with torch.no_grad():
-            made(y, theta)
+            _check(made(y, theta))
             q = made(y[0], case["theta"])
+            _check(q)
             n = affordable(made.dim, lambda n: q.draw(n, generator), SECONDS)
             mistake = contradiction(q.draw(n, generator)[0], q.log_prob)
     except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
@@ -134,6 +116,25 @@ def external(make: Any, problem: Problem) -> External:
         at = [f"{name} = {place(v)}" for name, v in case.items() if v is not None and len(v)]
         raise ValueError(f"{mistake[0]}: {mistake[1]}; at {', '.join(at)}")
     return made
+
+
+def _check(q: ExternalDensity) -> None:
+    """Raises a ValueError if points or log densities have a wrong shape, or one is NaN."""
+    shape = (1, *q.batch_shape, q.dim)
+    if q.within.shape != shape and (q.dim > 1 or q.within.shape != shape[:-1]):
+        raise ValueError(
+            f"expected sample((1,)) of shape {shape}, draws first, then the batch of y and "
+            f"theta, got {tuple(q.within.shape)}"
+        )
+    log_q = q.distribution.log_prob(q.within)
+    if log_q.numel() != q.batch_shape.numel():
+        raise ValueError(
+            f"expected log_prob of shape {shape[:-1]}, got {tuple(log_q.shape)}. Join "
+            "coordinates with torch.distributions.Independent"
+        )
+    if log_q.isnan().any():
+        at = place(q.within.reshape(-1, q.dim)[0])
+        raise ValueError(f"log_prob is NaN at x = {at}. Return -inf outside the support")
 
 
 class AtContext:

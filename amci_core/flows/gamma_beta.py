@@ -62,12 +62,8 @@ class GammaBeta(Trainable):
 
     def second(self, y: Tensor, theta: Tensor | None, first: Tensor) -> Beta:
         """The beta distribution of x_2 given x_1 (cases, n): batch shape (cases, n)."""
-        # The points of a grid share first coordinates; the network reads each of them once.
-        alike = len(first) == 1 and not first.requires_grad
-        read, place = first.unique(return_inverse=True) if alike else (first, None)
-        preceding = (read.reshape(len(first), -1, 1) - self.size) / self.spread
+        preceding = (first[..., None] - self.size) / self.spread
         raw = softplus(self.beta(y, theta, preceding) + ONE) + SMALLEST
-        raw = raw if place is None else raw[:, place[0]]
         return Beta(raw[..., 0], raw[..., 1], validate_args=False)
 
 
@@ -84,44 +80,45 @@ class GammaBetaDensity(ConditionalDensity):
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         shape = self._gamma.concentration.expand(-1, n)
-        tiny = torch.finfo(shape.dtype).tiny
-        first = torch._standard_gamma(shape, generator=generator) / self._gamma.rate
-        first = first.clamp(min=tiny)
+        first = _positive(torch._standard_gamma(shape, generator=generator) / self._gamma.rate)
         beta = self._proposal.second(self._y, self._theta, first)
         success, failure = (
-            torch._standard_gamma(c, generator=generator).clamp(min=tiny)
+            _positive(torch._standard_gamma(c, generator=generator))
             for c in (beta.concentration1, beta.concentration0)
         )
-        eps = torch.finfo(shape.dtype).eps
-        second = (success / (success + failure)).clamp(eps, 1 - eps)
-        x = torch.stack([first, second], -1).reshape(*self.batch_shape, n, 2)
-        return x, self.log_prob(x)
+        return self._points(first, success / (success + failure))
 
     def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        first, second = u.reshape(len(self._y), -1, 2).unbind(-1)
-        shape, rate = self._gamma.concentration, self._gamma.rate
-        size = quantile(gammaincinv, first, shape.expand_as(first)) / rate
-        size = size.clamp(min=torch.finfo(size.dtype).tiny)
-        beta = self._proposal.second(self._y, self._theta, size)
-        share = quantile(betaincinv, second, beta.concentration1, beta.concentration0)
-        eps = torch.finfo(share.dtype).eps
-        x = torch.stack([size, share.clamp(eps, 1 - eps)], -1)
-        x = x.reshape(*self.batch_shape, -1, 2)
+        u_1, u_2 = u.reshape(len(self._y), -1, 2).unbind(-1)
+        shape = self._gamma.concentration.expand_as(u_1)
+        first = _positive(_quantile(gammaincinv, u_1, shape) / self._gamma.rate)
+        beta = self._proposal.second(self._y, self._theta, first)
+        second = _quantile(betaincinv, u_2, beta.concentration1, beta.concentration0)
+        return self._points(first, second)
+
+    def _points(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        """Points (*, n, 2) of coordinates (cases, n), with their log density."""
+        eps = torch.finfo(second.dtype).eps
+        x = self.by_batch(torch.stack([first, second.clamp(eps, 1 - eps)], -1))
         return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:])
-        first, second = x.reshape(len(self._y), *x.shape[-2:]).unbind(-1)
+        first, second = self.by_case(x).unbind(-1)
         inside = (first > 0) & (second > 0) & (second < 1)
-        size, share = first.where(inside, self._proposal.size), second.where(inside, 0.5)
-        log_q: Tensor = self._gamma.log_prob(size)
-        log_q = log_q + self._proposal.second(self._y, self._theta, size).log_prob(share)
-        return log_q.where(inside, -torch.inf).reshape(x.shape[:-1])
+        first, second = first.where(inside, self._proposal.size), second.where(inside, 0.5)
+        beta = self._proposal.second(self._y, self._theta, first)
+        log_q = self._gamma.log_prob(first) + beta.log_prob(second)
+        return self.by_batch(log_q.where(inside, -torch.inf))
 
 
-def quantile(inverse: Any, u: Tensor, *parameters: Tensor) -> Tensor:
+def _positive(values: Tensor) -> Tensor:
+    """Values that rounding may have taken to zero."""
+    return values.clamp(min=torch.finfo(values.dtype).tiny)
+
+
+def _quantile(inverse: Any, u: Tensor, *parameters: Tensor) -> Tensor:
     """The quantiles at u (*) of a distribution with these parameters, by an inverse of SciPy."""
-    found = inverse(*(p.double().cpu().numpy() for p in parameters), u.cpu().numpy())
-    return torch.as_tensor(found).to(u)
+    numbers = (parameter.double().cpu().numpy() for parameter in parameters)
+    return torch.as_tensor(inverse(*numbers, u.cpu().numpy())).to(u)

@@ -198,7 +198,8 @@ class Triangular(Affine):
         shift, log_diagonal, below = parameters.split(self.widths, -1)
         lower = torch.diag_embed(log_diagonal.exp())
         if below.shape[-1]:
-            rows, columns = torch.tril_indices(*lower.shape[1:], offset=-1, device=lower.device)
+            dim = lower.shape[-1]
+            rows, columns = torch.tril_indices(dim, dim, offset=-1, device=lower.device)
             lower[:, rows, columns] = below
         log_det = log_diagonal.sum(-1, keepdim=True)
         return shift[:, None], lower, torch.linalg.inv(lower), log_det

@@ -23,8 +23,6 @@ from amci_core.flows.supports import Coordinates, bounds, coordinate_bijectors
 from amci_core.models.base import Problem
 from amci_core.models.densities import standard_normal_log_prob
 
-# Points that go through all layers at once, so that a large draw fits the memory.
-PIECE = 2**16
 # Splines of the standardized points reach so far to both sides; beyond they are straight.
 REACH = 5.0
 
@@ -81,73 +79,64 @@ class NormflowsProposal(Trainable):
 
 
 class NormflowsDensity(TransformedDensity):
-    """A model of normflows at given y and theta."""
+    """A model of normflows at given y and theta.
+
+    Its layers are called one by one: the model's own methods add up log determinants in float32
+    for weights of any type, and draw from the global generator.
+    """
+
+    network_rows = 1, 1
 
     def __init__(self, proposal: NormflowsProposal, y: Tensor, theta: Tensor | None) -> None:
-        y_rows, theta_rows = flat_cases(y, theta)
-        read = theta_rows if theta_rows is None or proposal.reads_theta else theta_rows * 0
-        self._context = proposal.inputs.inputs(y_rows, read)
-        super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=self._context)
+        super().__init__(y.shape[:-1], dim=proposal.problem.x.dim, like=y)
+        y, theta = flat_cases(y, theta)
+        read = theta if theta is None or proposal.reads_theta else theta * 0
+        self._context = proposal.inputs.inputs(y, read)
         self._layers, self._base = proposal.model.flows, proposal.model.q0
-        bound = bounds(proposal.problem, proposal.bijectors, theta_rows, self._context)
-        zeros = [self._context.new_zeros(b.width) for b in proposal.bijectors]
-        # Bijectors of the coordinates, what they read, and their bounds.
-        self._columns = [
-            (b, b.prepare(zero), None if bound is None else bound[i])
-            for i, (b, zero) in enumerate(zip(proposal.bijectors, zeros, strict=True))
+        bound = bounds(proposal.problem, proposal.bijectors, theta, y)
+        # Bijectors of the coordinates, their parameters, and their bounds.
+        self._coordinates = [
+            (b, b.prepare(y.new_zeros(b.width)), None if bound is None else bound[:, i])
+            for i, b in enumerate(proposal.bijectors)
         ]
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        return self._in_pieces(self._forward, z.reshape(self.cases, -1, self.dim))
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim)
-        return self._in_pieces(self._inverse, x)[1]
-
-    def _in_pieces(self, compute: Any, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Points and log densities that are computed for points (cases, n, D), some at a time."""
-        n = points.shape[1] if torch.is_grad_enabled() else max(1, PIECE // max(self.cases, 1))
-        pieces = []
-        for piece in points.split(n or 1, 1):
-            context = self._context[:, None].expand(-1, piece.shape[1], -1).flatten(0, 1)
-            pieces.append(compute(piece, context))
-        x, log_q = (torch.cat(parts, 1) for parts in zip(*pieces, strict=True))
-        return x.reshape(*self.batch_shape, -1, self.dim), log_q.reshape(*self.batch_shape, -1)
-
-    # The layers are called here, one by one: the model's own methods add up log determinants in
-    # float32 for weights of any type, and draw from the global generator.
-    def _forward(self, u: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+    def _forward(self, u: Tensor) -> tuple[Tensor, Tensor]:
         z = torch.special.ndtri(_open(u.flatten(0, 1)))
         z = self._base.loc + self._base.log_scale.exp() * z
-        log_q = self._base.log_prob(z)
+        log_q, context = self._base.log_prob(z), self._context_of(u)
         for layer in self._layers:
             z, log_det = layer(z, context=context)
             log_q = log_q - log_det
-        z = z.reshape(u.shape)
-        log_q = log_q.reshape(u.shape[:-1]) - standard_normal_log_prob(z)
-        columns = []
+        z, log_q = z.reshape(u.shape), log_q.reshape(u.shape[:-1])
+        log_dets, columns = [standard_normal_log_prob(z)], []
         uniform = _open(torch.special.ndtr(z)).unbind(-1)
-        for u_i, (bijector, prepared, bound) in zip(uniform, self._columns, strict=True):
-            free, log_quantile = bijector.quantile(u_i, prepared)
+        for u_i, (bijector, parameters, bound) in zip(uniform, self._coordinates, strict=True):
+            free, log_quantile = bijector.quantile(u_i, parameters)
             x_i, log_det = bijector.constrained(free, bound)
             columns.append(x_i)
-            log_q = log_q - sum(log for log in (log_quantile, log_det) if log is not None)
-        return torch.stack(columns, -1), log_q
+            log_dets += [log for log in (log_quantile, log_det) if log is not None]
+        return torch.stack(columns, -1), log_q - sum(log_dets)
 
-    def _inverse(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        columns, log_q = [], torch.zeros_like(x[..., 0])
-        for x_i, (bijector, prepared, bound) in zip(x.unbind(-1), self._columns, strict=True):
+    def _log_prob(self, x: Tensor) -> Tensor:
+        log_dets, columns = [], []
+        for x_i, (bijector, parameters, bound) in zip(
+            x.unbind(-1), self._coordinates, strict=True
+        ):
             free, log_free = bijector.unconstrained(x_i, bound)
-            u_i, log_det = bijector.cumulative(free, prepared)
+            u_i, log_det = bijector.cumulative(free, parameters)
             columns.append(u_i)
-            log_q = log_q + sum(log for log in (log_free, log_det) if log is not None)
+            log_dets += [log for log in (log_free, log_det) if log is not None]
         z = torch.special.ndtri(_open(torch.stack(columns, -1)))
-        log_q = (log_q - standard_normal_log_prob(z)).flatten()
-        z = z.flatten(0, 1)
+        log_q: Tensor = (sum(log_dets) - standard_normal_log_prob(z)).flatten()
+        z, context = z.flatten(0, 1), self._context_of(x)
         for layer in reversed(self._layers):
             z, log_det = layer.inverse(z, context=context)
             log_q = log_q + log_det
-        return x, (log_q + self._base.log_prob(z)).reshape(x.shape[:-1])
+        log_q = log_q + self._base.log_prob(z)
+        return log_q.reshape(x.shape[:-1])
+
+    def _context_of(self, points: Tensor) -> Tensor:
+        return self._context.repeat_interleave(points.shape[1], 0)
 
 
 def _open(u: Tensor) -> Tensor:

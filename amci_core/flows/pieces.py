@@ -126,8 +126,8 @@ class ComplementDensity(TransformedDensity):
             log_sides = log_sides + log_ndtr(end)
         return torch.stack(z, -1), log_sides
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        u = z.double().reshape(self.cases, -1, self.dim)
+    def _forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        u = z.double()
         # The first coordinate chooses the piece, and is then stretched to (0, 1] again.
         weights = self._log_weights.exp()
         tops = weights.cumsum(-1)
@@ -139,9 +139,8 @@ class ComplementDensity(TransformedDensity):
         normal, _ = self._walk(piece, lambda step, end: ndtri(u[..., step] * ndtr(end)))
         ordered = self._mirror * (self._factors[piece] * normal[..., None, :]).sum(-1)
         x = torch.zeros_like(ordered).scatter(-1, self._order[piece], ordered)
-        x = self._on_side(x + self._mean[:, None], piece)
-        x = x.reshape(*self.batch_shape, -1, self.dim).to(self.like)
-        return x, self.log_prob(x)
+        x = self._on_side(x + self._mean[:, None], piece).to(self.like)
+        return x, self._log_prob(x)
 
     def _on_side(self, x: Tensor, piece: Tensor) -> Tensor:
         """Points that rounding has left on their piece's side of each bound."""
@@ -151,8 +150,8 @@ class ComplementDensity(TransformedDensity):
         x = torch.where(number == piece[..., None], torch.minimum(x, bound), x)
         return torch.where(number < piece[..., None], torch.maximum(x, above), x)
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:]).reshape(self.cases, -1, self.dim).double()
+    def _log_prob(self, x: Tensor) -> Tensor:
+        x = x.double()
         below = x <= self._bound[:, None]
         piece = below.byte().argmax(-1)
         ordered = self._mirror * (x - self._mean[:, None]).gather(-1, self._order[piece])
@@ -160,7 +159,7 @@ class ComplementDensity(TransformedDensity):
         _, log_sides = self._walk(piece, lambda step, end: z[..., step])
         log_q: Tensor = self._log_weights.gather(-1, piece) + standard_normal_log_prob(z)
         log_q = (log_q - self._log_det - log_sides).masked_fill(~below.any(-1), -torch.inf)
-        return log_q.to(self.like).reshape(*self.batch_shape, -1)
+        return log_q.to(self.like)
 
 
 def _mills(end: Tensor) -> Tensor:
