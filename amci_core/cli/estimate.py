@@ -1,15 +1,26 @@
-r"""`amci estimate`: one estimate of mu(y, theta), beside the truth."""
+r"""`amci estimate`: one estimate of mu(y, theta). `amci diagnose`: from draws made elsewhere."""
 
 from __future__ import annotations
 
-__all__ = ["estimate"]
+__all__ = ["diagnose", "estimate"]
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import amci_core as amci
 from amci_core.cli import terminal
+
+# The figures of a term that are printed, and their headings.
+FIGURES = {
+    "value": "value",
+    "smallest_ess": "ESS",
+    "draws": "draws",
+    "largest_weight": "largest weight",
+    "pareto_k": "k-hat",
+    "pareto_threshold": "at most",
+}
 
 
 def estimate(
@@ -31,62 +42,89 @@ def estimate(
             "another; a wrong name lists all."
         ),
     ] = "amci-cv",
-    defensive: Annotated[
-        float | None,
-        typer.Option(help="Share of all draws from the defensive density. Default: 0.125."),
-    ] = None,
-    shift: Annotated[
-        float | None,
-        typer.Option(help="A constant c: f - c is split into its signs, c is added back."),
-    ] = None,
     relative_error: Annotated[
         float | None,
         typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
     ] = None,
-    points: terminal.PointsOption = None,
-    variant: terminal.OptionalVariant = None,
+    variant: terminal.VariantOption = None,
     folder: terminal.FolderOption = None,
     seed: terminal.SeedOption = 0,
-    form: terminal.FormatOption = terminal.Format.table,
+    form: terminal.FormatOption = "table",
 ) -> None:
     """Estimate mu(y, theta), with its standard error, diagnostics and a verdict."""
     from amci_core.evaluation.sweep import origin
 
+    chosen = terminal.problem_named(problem)
+    proposals = amci.load_proposals(chosen, variant=variant, folder=folder)
     case = {
-        name: None if text is None else terminal.split(name, text, float)
-        for name, text in (("y", y), ("theta", theta))
+        "y": None if y is None else terminal.numbers("y", y, float),
+        "theta": None if theta is None else terminal.numbers("theta", theta, float),
     }
-    chosen, proposals = terminal.load(problem, variant, folder)
-    options: dict[str, Any] = {**case, "estimator": estimator, "points": points, "seed": seed}
-    options |= _given(draws=draws, defensive=defensive)
-    found: Any
+    options: dict[str, Any] = {**case, "estimator": estimator, "seed": seed}
+    if draws is not None:
+        options["draws"] = draws
+    result: Any
     if relative_error is None:
-        found = amci.estimate(chosen, proposals, **options, **_given(shift=shift))
-    elif shift is not None:
-        raise ValueError("shift: leave it out with --relative-error")
+        result = amci.estimate(chosen, proposals, **options)
     else:
-        found = amci.estimate_to(chosen, proposals, **options, relative_error=relative_error)
-    truth = chosen.truth(case["y"], case["theta"]) if chosen.knows_truth else None
-    result = {
-        **origin(chosen, proposals),
-        "estimator": estimator,
-        **case,
-        "seed": seed,
-        "truth": truth,
-        **found.as_dict(),
-    }
-    if form is terminal.Format.json:
-        terminal.print_json(result)
+        result = amci.estimate_to(chosen, proposals, **options, relative_error=relative_error)
+    truth = chosen.truth(**case) if chosen.knows_truth else None
+    if form == "json":
+        about = {"estimator": estimator, **case, "seed": seed, "truth": truth}
+        terminal.print_json({**origin(chosen, proposals), **about, **result.as_dict()})
         return
-    known = "" if truth is None else f"; truth {terminal.number(truth, 6)}"
-    made = f"{estimator} with {proposals.variant} proposals, {int(found.draws):,} draws"
-    typer.echo(f"{chosen.name}: {made}{known}")
-    typer.echo(found)
-    for reason in found.verdict.reasons[1:]:
+    typer.echo(f"{chosen.name}: {int(result.draws):,} draws from {proposals.variant} proposals")
+    if truth is not None:
+        typer.echo(f"truth: {truth:.6g}")
+    _print(estimator, result)
+
+
+def diagnose(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="CSV (Stan's too) or Parquet with the columns log_joint, f, and log_q; or "
+            "log_q_NAME for each component, and component; or log_weight. Components are "
+            "q1_plus, q1_minus, q2 and defensive.",
+        ),
+    ],
+    f: Annotated[str, typer.Option("--f", help="The column of f.")] = "f",
+    log_e2: Annotated[
+        float | None, typer.Option("--log-e2", help="log E2 in nats, if it is known.")
+    ] = None,
+    r_eff: Annotated[
+        float | None,
+        typer.Option(
+            help="Effective number of independent draws over their number, for a Markov chain's."
+        ),
+    ] = None,
+    form: terminal.FormatOption = "table",
+) -> None:
+    """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict."""
+    from amci_core.evaluation.sweep import versions
+    from amci_core.tabular import read_columns
+
+    result = amci.estimate_from_draws(read_columns(table), f=f, log_E2=log_e2, r_eff=r_eff)
+    if form == "json":
+        terminal.print_json({"table": str(table), "versions": versions(), **result.as_dict()})
+        return
+    typer.echo(f"{table}: {', '.join(f'{n:,} of {name}' for name, n in result.counts.items())}")
+    for name, estimate in result.estimates.items():
+        _print(name, estimate)
+    for name, why in result.missing.items():
+        typer.echo(f"{name}: not estimated, {why}.")
+
+
+def _print(name: str, estimate: Any) -> None:
+    """Prints an estimate, the reasons of its verdict, and the diagnostics of its terms."""
+    import pandas as pd
+
+    typer.echo(f"\n{name}: {estimate}")
+    for reason in estimate.verdict.reasons[1:]:
         typer.echo(f"  {reason}.")
-    if "terms" in result:
-        terminal.print_terms(estimator, result["terms"])
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+    terms = estimate.as_dict().get("terms", {})
+    drawn = {term: figures for term, figures in terms.items() if "draws" in figures}
+    if drawn:
+        table = pd.DataFrame(drawn).T[[*FIGURES]].astype(float).rename(columns=FIGURES)
+        typer.echo(table.to_string(na_rep="-", float_format="{:.4g}".format))

@@ -20,7 +20,7 @@ CASES, NEW_CASES = "cases.parquet", "cases.new.parquet"
 
 def evaluate(
     problem: terminal.ProblemName,
-    variant: terminal.OptionalVariant = None,
+    variant: terminal.VariantOption = None,
     cases: Annotated[
         int | None, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta). Default: 100.")
     ] = None,
@@ -52,9 +52,19 @@ def evaluate(
             "command after a kill goes on where it stopped."
         ),
     ] = None,
-    device: terminal.DeviceOption = "auto",
-    workers: terminal.WorkersOption = None,
-    dask: terminal.DaskOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that do the work, one core each; by default it is done in this one."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A running Dask scheduler, such as tcp://HOST:8786, whose workers do the work.",
+        ),
+    ] = None,
     folder: terminal.FolderOption = None,
     write: Annotated[
         bool,
@@ -64,44 +74,39 @@ def evaluate(
             "case fails.",
         ),
     ] = False,
-    form: terminal.FormatOption = terminal.Format.table,
+    form: terminal.FormatOption = "table",
 ) -> None:
     """Measure the relative error of estimators over many cases."""
+    from amci_core.evaluation import read_cases
+    from amci_core.evaluation.sweep import origin
     from amci_core.progress import Bars
+    from amci_core.training import write_card
 
-    if write and folder is None:
+    if write and (folder is None or out is not None):
         raise ValueError(
-            "--write: needs --folder DIR, the proposals whose evaluation.json is replaced"
+            "--write: needs --folder DIR, the proposals whose evaluation.json is replaced, "
+            "and no --out"
         )
     if truth is not None and cases is not None:
-        raise ValueError("cases: leave it out with --truth, whose file has the cases")
-    totals = terminal.split("draws", draws, int)
-    names = None if estimators is None else terminal.split("estimators", estimators, str)
-    chosen, proposals = terminal.load(problem, variant, folder)
-    if write and folder is not None:
-        if out is not None:
-            raise ValueError("out: leave it out with --write, which writes cases.parquet")
-        # What is there stays until all of the new cases are.
-        out = folder / NEW_CASES
-    known: dict[str, Any] = {"cases": 100 if cases is None else cases}
+        raise ValueError("--cases: leave it out with --truth, whose file has the cases")
+    chosen = terminal.problem_named(problem)
+    proposals = amci.load_proposals(chosen, variant=variant, folder=folder)
+    options: dict[str, Any] = {} if cases is None else {"cases": cases}
     if truth is not None:
-        from amci_core.evaluation import read_cases
-
-        read = read_cases(truth, chosen)
-        known = {"truth": read, "cases": (read.y, read.theta)}
-    elif not chosen.knows_truth:
-        raise ValueError(f"--truth: {problem} has no known mu. Pass a file of reference values")
+        known = read_cases(truth, chosen)
+        options = {"truth": known, "cases": (known.y, known.theta)}
+    if write and folder is not None:
+        out = folder / NEW_CASES  # the cases there stay until all of the new ones are done
     try:
         with Bars() as bars:
-            found = amci.evaluate(
+            result = amci.evaluate(
                 chosen,
                 proposals,
-                **known,
+                **options,
                 runs=runs,
-                draws=totals,
-                estimators=names,
+                draws=terminal.numbers("draws", draws, int),
+                estimators=None if estimators is None else estimators.split(","),
                 seed=seed,
-                device=device,
                 out=out,
                 workers=workers,
                 dask=dask,
@@ -110,22 +115,14 @@ def evaluate(
     except RuntimeError as error:
         typer.echo(f"amci: {error}", err=True)
         raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        if out is not None:
-            typer.echo(f"amci: the same command resumes the sweep into {out}", err=True)
-        raise
-    if write and folder is not None and not found.failures:
-        from amci_core.training import write_card
-
-        write_card(folder, found, chosen)
+    if write and folder is not None and not result.failures:
+        write_card(folder, result, chosen)
         os.replace(folder / NEW_CASES, folder / CASES)
-    if form is terminal.Format.json:
-        from amci_core.evaluation.sweep import origin
-
-        terminal.print_json({**origin(chosen, proposals), **found.as_dict()})
+    if form == "json":
+        terminal.print_json({**origin(chosen, proposals), **result.as_dict()})
     else:
-        typer.echo(found)
-    for number, why in found.failures.items():
+        typer.echo(result)
+    for number, why in result.failures.items():
         typer.echo(f"amci: case {number} failed: {why}", err=True)
-    if found.failures:
+    if result.failures:
         raise typer.Exit(FAILED)

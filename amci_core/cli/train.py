@@ -10,9 +10,8 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -31,13 +30,6 @@ AUTOMATIC = "learnt"
 # An attached training comes after other programs.
 NICE = 10
 SECONDS_BETWEEN_SAVES = 1.0
-
-
-class Shown(StrEnum):
-    """How a training's progress is shown."""
-
-    bars = "bars"
-    json = "json"
 
 
 def train(
@@ -87,12 +79,12 @@ def train(
         bool, typer.Option("--resume", help="Go on with the training in the folder.")
     ] = False,
     progress: Annotated[
-        Shown,
+        Literal["bars", "json"],
         typer.Option(
             help="json: a line on stdout for each report, for each message, and after the best so "
             "far was saved, about once a second."
         ),
-    ] = Shown.bars,
+    ] = "bars",
     attached: Annotated[
         bool,
         typer.Option(
@@ -108,54 +100,44 @@ def train(
     `amci_core.learn`: the problem is checked, particles show where f lies, and the proposals are
     checked in the end.
     """
-    from amci_core import training
+    from amci_core.training import TrainingDiverged
 
     if attached:
         _attach()
-    chosen = terminal.load_one(problem)
-    chosen = chosen if f is None else amci.with_target(chosen, f)
-    choices = _choices(problem, variant, recipe, automatic=f is not None)
-    made: dict[str, Any] = {"family": family, "bins": bins, "width": width}
-    made["settings"] = None if source is None else {"source": source}
-    made = {name: value for name, value in made.items() if value is not None}
-    choices = replace(choices, **made)
+    chosen = terminal.problem_named(problem)
+    if f is not None:
+        chosen = amci.with_target(chosen, f)
+    choices = _choices(problem if f is None else chosen.name, variant, recipe)
+    changes: dict[str, Any] = {"family": family, "bins": bins, "width": width}
+    changes["settings"] = None if source is None else {"source": source}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    choices = replace(choices, **changes)
     watch: dict[str, Any] = {"progress": True}
-    if progress is Shown.json:
+    if progress == "json":
         watch = _lines(folder, choices.minutes if minutes is None else minutes)
+    options: dict[str, Any] = {"seed": seed, "folder": folder, "resume": resume}
     try:
-        learnt = amci.learn(
-            chosen,
-            minutes=minutes,
-            seed=seed,
-            folder=folder,
-            resume=resume,
-            choices=choices,
-            **watch,
-        )
-    except training.TrainingDiverged as error:
+        trained = amci.learn(chosen, minutes=minutes, choices=choices, **options, **watch)
+    except TrainingDiverged as error:
         typer.echo(f"amci: {error}, in {folder}", err=True)
         raise typer.Exit(FAILED) from None
-    if learnt.verdict is None:
-        said = f"interrupted; the best so far is in {folder}, go on with --resume"
-        typer.echo(f"amci: {said}", err=True)
+    if trained.verdict is None:
+        words = f"interrupted; the best so far is in {folder}, go on with --resume"
+        typer.echo(f"amci: {words}", err=True)
         raise typer.Exit(INTERRUPTED)
-    if progress is Shown.bars:
+    if progress == "bars":
         typer.echo(f"trained: {folder}")
 
 
-def _choices(problem: str, variant: str | None, recipe: Path | None, automatic: bool) -> Choices:
+def _choices(problem: str, variant: str | None, recipe: Path | None) -> Choices:
     """The choices of a recipe, or automatic ones."""
-    from amci_core.models.loading import is_file_name
     from amci_core.proposals import DEFAULT_VARIANT
     from amci_core.training import choices
 
     if recipe is not None:
         return choices.read_recipe(recipe, variant)
-    own = automatic or is_file_name(problem)
-    if variant == AUTOMATIC or (own and variant is None):
+    if variant == AUTOMATIC or (variant is None and problem not in amci.problems()):
         return choices.Choices()
-    if own:
-        raise ValueError(f"variant: applies to shipped problems, got {variant}. Leave it out")
     return choices.recipe(problem, variant or DEFAULT_VARIANT)
 
 
@@ -189,8 +171,11 @@ def _lines(folder: Path, minutes: float) -> dict[str, Any]:
 
 def _attach() -> None:
     """Lets other programs go first, and ends when stdin ends; time is that of computing."""
+    from amci_core.training import clock
+
     with suppress(AttributeError, OSError):  # there is no such thing on Windows
         os.nice(NICE)
+    clock.now = time.process_time
 
     def end() -> None:
         # Not by sys.stdin: Python aborts where a thread reads that while it shuts down.
@@ -199,7 +184,3 @@ def _attach() -> None:
         os._exit(INTERRUPTED)
 
     threading.Thread(target=end, daemon=True).start()
-
-    from amci_core.training import clock
-
-    clock.now = time.process_time

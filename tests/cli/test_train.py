@@ -120,7 +120,7 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
         (["--resume"], "holds no proposals"),
         (["--source", "mcmc"], "settings: expected an objective that takes them"),
         (["--source", "mcmc", "--variant", "learnt"], "settings: expected an objective"),
-        (["--bins", "8"], "--bins: spline has its own, got 8. Leave it out"),
+        (["--bins", "8"], "bins: spline has its own, got 8. Leave it out"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(tmp_path, capsys, options, message):
@@ -140,7 +140,7 @@ def test_a_folder_of_others_is_refused_before_anything_is_trained(tmp_path, caps
     with pytest.raises(SystemExit) as ended:
         main(["train", "tail-1d", "--out", str(tmp_path), *options])
     assert ended.value.code == 2
-    expected = f"amci: --out: {tmp_path} holds files, such as thesis.tex. Choose a new or empty"
+    expected = f"amci: folder: {tmp_path} holds files, such as thesis.tex. Choose a new or empty"
     assert capsys.readouterr().err.startswith(expected)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -164,10 +164,8 @@ def test_the_command_line_takes_them(run, tmp_path):
 def test_the_command_line_asks_for_them_where_the_truth_is_not_known(run, monkeypatch):
     monkeypatch.setattr(amci, "problem", hidden, raising=False)
     code, _, err = run("evaluate", "tail-1d", "--variant", "oracle")
-    assert (code, err) == (
-        2,
-        "amci: --truth: tail-1d has no known mu. Pass a file of reference values\n",
-    )
+    assert code == 2
+    assert err.startswith("amci: truth: tail-1d has no known mu. ")
 
 
 def test_the_error_of_a_problems_own_truth_is_stated():

@@ -7,7 +7,7 @@ import pytest
 from own_problems import WRITTEN_OUT
 
 import amci_core as amci
-from amci_core.cli.new import TEMPLATE
+from amci_core.cli.problems import TEMPLATE
 
 ONE = WRITTEN_OUT.format(kind="One", name="one")
 MADE = TEMPLATE.format(name="made")

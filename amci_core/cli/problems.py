@@ -1,20 +1,22 @@
-r"""`amci new`: a file with a problem to start from. `amci check`: whether a file's is right."""
+r"""`amci problems` lists problems, `amci new` begins a file with one, `amci check` checks one."""
 
 from __future__ import annotations
 
-__all__ = ["check", "new"]
+__all__ = ["TEMPLATE", "check", "new", "problems"]
 
 import re
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import amci_core as amci
 from amci_core.cli import terminal
 
-FOUND = 1
+if TYPE_CHECKING:
+    from amci_core.models import Variable
+
+HAS_ERRORS = 1
 
 TEMPLATE = '''\
 r"""How likely is it that x exceeds theta, given y = x + noise? Change what is below."""
@@ -33,22 +35,32 @@ PROBLEM = amci.model(
 '''
 
 
+def problems() -> None:
+    """List the problems, with the ranges of y and theta."""
+    for name in amci.problems():
+        problem = amci.problem(name)
+        typer.echo(f"{name}: {problem.title}")
+        typer.echo(f"  y: {_range(problem.y)}; theta: {_range(problem.theta)}")
+
+
+def _range(variable: Variable | None) -> str:
+    if variable is None:
+        return "none"
+    return f"[{variable.low}, {variable.high}]^{variable.dim} {variable.unit}".rstrip()
+
+
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="The file to write.")],
 ) -> None:
     """Write a problem file to start from, with comments; it runs as it is."""
-    if file.suffix != ".py":
-        raise ValueError(f"FILE: expected a name that ends with .py, got {str(file)!r}")
     words = re.findall(r"[a-z0-9]+", file.stem.lower())
-    if not words:
-        raise ValueError(f"FILE: expected a name with a letter or digit, got {file.name!r}")
+    if file.suffix != ".py" or not words:
+        raise ValueError(f"FILE: expected a name such as my_problem.py, got {str(file)!r}")
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(TEMPLATE.format(name="-".join(words)))
     except FileExistsError:
         raise ValueError(f"FILE: {file} exists already. Choose another name") from None
-    except OSError as error:
-        raise ValueError(f"FILE: {file} cannot be written ({error.strerror})") from None
     typer.echo(f"{file} defines PROBLEM. Change it, then: amci check {file}")
 
 
@@ -56,16 +68,9 @@ def check(
     problem: Annotated[
         str, typer.Argument(metavar="FILE.py:NAME", help="A problem's file, or its name.")
     ],
-    form: terminal.FormatOption = terminal.Format.table,
 ) -> None:
     """Look for mistakes in a problem; exit code 1 where there are errors."""
-    import torch
-
-    torch.set_num_threads(1)
-    found = amci.check(terminal.load_one(problem))
-    if form is terminal.Format.json:
-        terminal.print_json(asdict(found))
-    else:
-        typer.echo(str(found))
-    if found.errors:
-        raise typer.Exit(FOUND)
+    checked = amci.check(terminal.problem_named(problem))
+    typer.echo(checked)
+    if checked.errors:
+        raise typer.Exit(HAS_ERRORS)
