@@ -17,7 +17,7 @@ __all__ = [
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,13 @@ from scipy.spatial import cKDTree
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
-from amci_core.estimators import PROPOSALS, TERMS, moments
-from amci_core.estimators.draws import Array
+from amci_core.estimators import TERMS, moments, relative_variance
+from amci_core.estimators.draws import DEFENSIVE, Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.models.base import written
 from amci_core.parallel import Stream
+from amci_core.printing import Printed
 
 # Points of one step in one dimension; in D dimensions a point costs about D^2 times as much.
 STEP_POINTS = 20_000
@@ -42,11 +43,9 @@ LEAST_MAP_DRAWS, MOST_DRAWS, MOST_CASES = 32, 100_000, 1_000_000
 COARSEST = 4
 GOLDEN = (np.sqrt(5) - 1) / 2
 
-Indices = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class Axis:
+@dataclass(frozen=True, repr=False)
+class Axis(Printed):
     """One axis of a plane of cases.
 
     Arguments:
@@ -65,8 +64,8 @@ class Axis:
         return self.variable if self.coordinate is None else f"{self.variable}[{self.coordinate}]"
 
 
-@dataclass(frozen=True)
-class AmortizationMap:
+@dataclass(frozen=True, repr=False)
+class AmortizationMap(Printed):
     """The quality of AMCI over a plane of m x n cases, with T terms that are drawn for.
 
     Arguments:
@@ -94,16 +93,6 @@ class AmortizationMap:
     pareto_k: Array
     bound_ratio: Array
     done: NDArray[np.bool_]
-
-    def __repr__(self) -> str:
-        least = ", ".join(
-            f"{term} {np.nanmin(ess):.2g}"
-            for term, ess in zip(self.terms, self.relative_ess, strict=True)
-        )
-        return (
-            f"AmortizationMap: {self.cases:,} of {self.done.size:,} cases, {self.x.name} by "
-            f"{self.y.name}; least relative ESS: {least}"
-        )
 
     @property
     def cases(self) -> int:
@@ -178,113 +167,96 @@ def map_stream(
     """The map of `amortization_map` in parts, from coarse to fine; arguments as there."""
     check_count("draws", draws, low=LEAST_MAP_DRAWS, high=MOST_DRAWS)
     check_seed(seed)
-    n, m = size if isinstance(size, tuple) else (size, size)
-    for each in (n, m, n * m):
-        check_count("size", each, low=2, high=MOST_CASES)
-    across, upwards = _axes(problem, along or default_plane(problem), (n, m))
-    n, m = len(across.values), len(upwards.values)
-    typical = problem.typical_case()
+    sizes = size if isinstance(size, tuple) else (size, size)
+    for cases in (*sizes, math.prod(sizes)):
+        check_count("size", cases, low=2, high=MOST_CASES)
+    across, upwards = _axes(problem, along or default_plane(problem), sizes)
+    shape = len(upwards.values), len(across.values)
+    typical_y, typical_theta = problem.typical_case()
     fixed_y, fixed_theta = problem.check(
-        typical[0] if y is None else y, typical[1] if theta is None else theta
+        typical_y if y is None else y, typical_theta if theta is None else theta
     )
     if fixed_y.ndim > 1:
         raise ValueError(f"y: expected a single case, got batch shape {tuple(fixed_y.shape[:-1])}")
-    present = proposals.present
-    terms = tuple(TERMS[j] for j in present)
-    step = max(1, STEP_POINTS // (2 * len(present) * draws * problem.x.dim**2))
-    steps = list(_steps(m, n, step))
+    points = 2 * len(proposals.present) * draws * problem.x.dim**2
+    steps = list(_steps(*shape, max(1, STEP_POINTS // points)))
 
     def part(number: int) -> dict[str, Array]:
         cases = steps[number]
         at = {"y": fixed_y.repeat(len(cases), 1)}
         if fixed_theta is not None:
             at["theta"] = fixed_theta.repeat(len(cases), 1)
-        for column, axis in ((1, across), (0, upwards)):
-            values = torch.as_tensor(axis.values[cases[:, column]])
-            which = slice(None) if axis.coordinate is None else [axis.coordinate]
-            at[axis.variable][:, which] = values[:, None]
+        for axis, indices in zip((upwards, across), cases.T, strict=True):
+            moved = slice(None) if axis.coordinate is None else [axis.coordinate]
+            at[axis.variable][:, moved] = torch.as_tensor(axis.values[indices])[:, None]
+        sampler = Sampler(problem, proposals, at["y"], at.get("theta"))
         for_points, _ = generators(part_seed(seed, number, "map"))
-        return _quality(Sampler(problem, proposals, at["y"], at.get("theta")), draws, for_points)
+        return _quality(sampler, proposals.present, draws, for_points)
 
     def merge(parts: Sequence[dict[str, Array]]) -> AmortizationMap:
-        done = np.zeros((m, n), dtype=bool)
+        done = np.zeros(shape, dtype=bool)
         cases = np.concatenate(steps[: len(parts)])
         done[tuple(cases.T)] = True
-        _, nearest = cKDTree(cases).query(np.moveaxis(np.indices((m, n)), 0, -1))
+        _, nearest = cKDTree(cases).query(np.moveaxis(np.indices(shape), 0, -1))
         fields = {
-            name: np.concatenate([each[name] for each in parts], -1)[..., nearest]
+            name: np.concatenate([part[name] for part in parts], axis=-1)[..., nearest]
             for name in parts[0]
         }
+        terms = tuple(TERMS[j] for j in proposals.present)
         return AmortizationMap(x=across, y=upwards, terms=terms, done=done, **fields)
 
     return Stream(len(steps), part, merge)
 
 
-def _steps(m: int, n: int, size: int) -> Iterator[Indices]:
+def _steps(m: int, n: int, size: int) -> Iterator[NDArray[np.int64]]:
     """The cases (row, column) of every step, from coarse to fine."""
+    cases = np.indices((m, n)).reshape(2, -1).T
     coarsest = 2 ** int(np.log2(max(1, (max(m, n) - 1) // COARSEST)))
-    stride = coarsest
-    while stride >= 1:
-        rows, columns = np.meshgrid(
-            np.arange(0, m, stride), np.arange(0, n, stride), indexing="ij"
-        )
-        cases = np.stack([rows.ravel(), columns.ravel()], -1)
-        if stride < coarsest:
-            cases = cases[(cases % (2 * stride) != 0).any(axis=-1)]
+    strides = np.gcd(np.gcd(*cases.T), coarsest)
+    for stride in np.unique(strides)[::-1]:
+        level = cases[strides == stride]
         # Multiples of the golden ratio are spread evenly, for any number of them.
-        cases = cases[np.argsort(np.arange(len(cases)) * GOLDEN % 1, kind="stable")]
-        for start in range(0, len(cases), size):
-            yield cases[start : start + size]
-        stride //= 2
+        level = level[np.argsort(np.arange(len(level)) * GOLDEN % 1, kind="stable")]
+        for start in range(0, len(level), size):
+            yield level[start : start + size]
 
 
-def _quality(sampler: Sampler, draws: int, generator: torch.Generator) -> dict[str, Array]:
-    """What a map shows of each case, from draws of every proposal and of the reference."""
-    problem = sampler.problem
-    present = [j for j in sampler.present if j < len(PROPOSALS)]
-    drawn = sampler.draw(
-        [*(draws if j in present else 0 for j in range(len(PROPOSALS))), draws * len(present)],
-        generator,
-    )
+def _quality(
+    sampler: Sampler, present: Sequence[int], draws: int, generator: torch.Generator
+) -> dict[str, Array]:
+    """What a map shows of each case, from draws of every proposal and of the defensive density."""
+    problem, k = sampler.problem, len(present)
+    counts = np.zeros(DEFENSIVE + 1, dtype=np.int64)
+    counts[list(present)], counts[DEFENSIVE] = draws, k * draws
+    drawn = sampler.draw(counts, generator)
     seen = moments(drawn)
+    # A proposal that all but misses its term has weights that overflow.
+    covariance = np.where(np.isnan(seen.covariance), np.inf, seen.covariance)
+    own_terms = np.diag(np.isin(range(len(TERMS)), present).astype(np.float64))
+    one_draw = replace(seen, covariance=covariance, counts=np.ones(len(TERMS)))
+    variance = relative_variance(own_terms, one_draw)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_mean = seen.log_mean
-        spread = [seen.covariance[..., j, j, j] for j in present]
-        # A proposal that all but misses its term has weights that overflow.
-        relative = np.stack([np.where(np.isnan(each), np.inf, each) for each in spread])
-        log_w = [drawn.log_weight(j) - log_mean[..., j, None] for j in present]
-        own = [
-            np.exp(w + drawn.log_factor(j, drawn.stretch(j)))
-            for w, j in zip(log_w, present, strict=True)
-        ]
-        # mu's positive and negative part, as all points see them.
-        log_parts = [log_mean[..., j] - log_mean[..., 2] for j in (0, 1) if j in present]
+        # The parts of mu, which can be zero where neither of them is.
+        log_parts = seen.log_mean[..., :2] - seen.log_mean[..., 2:]
+        log_size = np.logaddexp(*np.moveaxis(log_parts, -1, 0))
+        plus, minus = np.moveaxis(np.exp(log_parts - log_size[..., None]), -1, 0)
+        log_mu = np.log(np.abs(plus - minus)) + log_size
         if problem.knows_truth:
             log_mu, _ = problem.log_truth(sampler.y, sampler.theta)
-        elif len(log_parts) == 1:
-            log_mu = log_parts[0]
-        else:  # log|exp(plus) - exp(minus)|
-            gap = np.abs(log_parts[0] - log_parts[1])
-            log_mu = np.maximum(*log_parts) + np.log(-np.expm1(-gap))
-        if problem.nonnegative:
-            log_unit, variance = log_mu, relative.sum(axis=0)
-        else:
-            # mu can be zero where neither part of it is.
-            log_unit = np.logaddexp(*log_parts)
-            sizes = [*log_parts, log_mu][: len(present)]
-            variance = sum(
-                np.exp(2 * (size - log_unit)) * each
-                for size, each in zip(sizes, relative, strict=True)
-            )
+        log_unit = log_mu if problem.nonnegative else log_size
         # T draws in total are T / k of each of the k proposals.
         ratio = np.full_like(variance, np.nan)
         if problem.knows_bound:
             log_deviation = problem.log_mean_absolute_deviation(sampler.y, sampler.theta)
-            ratio = np.exp(2 * (log_deviation - log_unit)) / (len(present) * variance)
+            ratio = np.exp(2 * (log_deviation - log_unit)) / (k * variance)
+        log_weights = [
+            drawn.log_weight(j) + drawn.log_factor(j, drawn.stretch(j)) - seen.log_mean[..., [j]]
+            for j in present
+        ]
         return {
             "relative_variance": variance * np.exp(2 * (log_unit - log_mu)),
-            "relative_ess": 1 / (1 + relative),
-            "pareto_k": np.stack([pareto_k(weights) for weights in own]),
+            "relative_ess": np.stack([1 / (1 + covariance[..., j, j, j]) for j in present]),
+            "pareto_k": np.stack([pareto_k(np.exp(log_weight)) for log_weight in log_weights]),
             "bound_ratio": ratio,
         }
 
@@ -296,16 +268,34 @@ def default_plane(problem: Problem) -> tuple[str, str]:
     return ("y", "theta") if {"y", "theta"} <= set(names) else (f"{only}[0]", f"{only}[1]")
 
 
-def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list[Axis]:
+def axis_names(problem: Problem) -> list[str]:
+    """The axes that a plane can have, as `amortization_map` takes them."""
+    names = []
+    for base in ("y", "theta"):
+        variable = getattr(problem, base)
+        if variable is None:
+            continue
+        # Coordinates are moved together only if their ranges are alike.
+        if (variable.typical == variable.typical[:, :1]).all():
+            names.append(base)
+        names += [f"{base}[{i}]" for i in range(variable.dim)]
+    return names
+
+
+def _axes(problem: Problem, along: Sequence[str], sizes: Sequence[int]) -> list[Axis]:
     """The axes across and upwards, by their names."""
     known = axis_names(problem)
-    if len(along) != 2 or not set(along) <= set(known) or along[0] == along[1]:
-        raise ValueError(f"along: expected two of {', '.join(known)}, got {along!r}")
+    split = [name.removesuffix("]").partition("[") for name in along]
+    bases = {base for base, *_ in split}
+    # y moves y[0] as well.
+    same = len(set(along)) == 1 or (len(bases) == 1 and bases & set(along))
+    if len(along) != 2 or not set(along) <= set(known) or same:
+        raise ValueError(
+            f"along: expected two different coordinates of {', '.join(known)}, got {along!r}"
+        )
     axes = []
-    for name, n in zip(along, size, strict=True):
-        base, _, index = name.removesuffix("]").partition("[")
+    for (base, _, index), n in zip(split, sizes, strict=True):
         variable = getattr(problem, base)
-        # Coordinates are moved together only if their ranges are alike.
         low, high = variable.typical[:, int(index or 0)].tolist()
         if not math.isfinite(low) or not math.isfinite(high):
             raise ValueError(
@@ -317,19 +307,4 @@ def _axes(problem: Problem, along: Sequence[str], size: tuple[int, int]) -> list
             # Evenly spaced whole numbers, at most as many.
             values = np.arange(low, high + 1, max(1, math.ceil((high - low) / (n - 1))))
         axes.append(Axis(base, int(index) if index else None, values))
-    if axes[0].variable == axes[1].variable and None in [axis.coordinate for axis in axes]:
-        raise ValueError(
-            f"along: expected two different coordinates, got {along[0]} and {along[1]}"
-        )
     return axes
-
-
-def axis_names(problem: Problem) -> list[str]:
-    """The axes that a plane can have, as `amortization_map` takes them."""
-    found = []
-    for name in ("y", "theta"):
-        variable = getattr(problem, name)
-        if variable is not None:
-            together = [name] if (variable.typical == variable.typical[:, :1]).all() else []
-            found += [*together, *(f"{name}[{i}]" for i in range(variable.dim))]
-    return found

@@ -150,8 +150,8 @@ def test_the_first_plane_is_that_of_what_there_is(name, plane):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"along": ("y", "z")}, "along: expected two of y, y"),
-        ({"along": ("y", "y[0]")}, "two different coordinates"),
+        ({"along": ("y", "z")}, r"along: expected two different coordinates of y, y\[0\], theta"),
+        ({"along": ("y", "y[0]")}, "along: expected two different coordinates"),
         ({"size": 1}, "size: expected a whole number"),
         ({"y": [[1.0], [2.0]]}, "y: expected a single case"),
     ],
