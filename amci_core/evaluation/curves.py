@@ -2,16 +2,8 @@ r"""Error against total draws: the paper's error plots."""
 
 from __future__ import annotations
 
-__all__ = [
-    "Curve",
-    "ErrorCurves",
-    "bound_curve",
-    "curve_stream",
-    "curves_of",
-    "error_curves",
-]
+__all__ = ["Curve", "ErrorCurves", "curve_stream", "error_curves"]
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,13 +36,14 @@ from amci_core.evaluation.runs import (
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
+from amci_core.printing import Printed
 
 # An error of the truth matters from this share of the mean squared error on.
 TRUTH_SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class Curve:
+@dataclass(frozen=True, repr=False)
+class Curve(Printed):
     """Errors of one estimator over R runs, for a batch (*) of cases and B totals.
 
     The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu
@@ -71,12 +64,6 @@ class Curve:
     truth: Truth
     runs: NDArray[np.int64]
     known: bool = False
-
-    def __repr__(self) -> str:
-        *batch, runs, draws = self.errors.shape
-        figures = ", ".join(f"{v:.2g}" for v in np.median(self.remse_median.reshape(-1, draws), 0))
-        of = f", {math.prod(batch):,} cases" if batch else ""
-        return f"Curve: {runs:,} runs{of}, ReMSE (median) {figures} by budget"
 
     @cached_property
     def mean(self) -> Array:
@@ -184,29 +171,28 @@ class ErrorCurves:
     def __getitem__(self, name: str) -> Curve:
         return self.by_name[name]
 
-    def __str__(self) -> str:
-        lines = ["ReMSE, median over runs, by total draws; of a batch, over cases"]
+    def __repr__(self) -> str:
         runs = np.max([curve.runs for curve in self.by_name.values()], axis=0)
-        for label, counts in (("", self.draws), ("runs", runs)):
-            lines.append(f"{label:20}" + "".join(f"{n:>10,}" for n in counts))
+        lines = ["ReMSE, median over runs, by total draws; of a batch, over cases"]
+        lines += [_row("", self.draws, ","), _row("runs", runs, ",")]
         notes = []
         for name, curve in self.by_name.items():
-            errors = curve.remse_median.reshape(-1, len(self.draws))
-            figures = np.median(errors, axis=0)
-            lines.append(f"{name:20}" + "".join(f"{v:>10.2g}" for v in figures))
-            failed = curve.failed.reshape(-1, len(self.draws))
-            for total, n, of in zip(self.draws, failed.sum(axis=0), curve.runs, strict=True):
-                if n:
-                    runs = f"{len(failed) * of:,} runs"
-                    notes.append(f"{name} at {total:,} draws: {n:,} of {runs} failed")
+            medians = curve.remse_median.reshape(-1, len(self.draws))
+            lines.append(_row(name, np.median(medians, axis=0), ".2g"))
+            failed = curve.failed.reshape(medians.shape).sum(axis=0)
+            for i in np.flatnonzero(failed):
+                of = f"{len(medians) * curve.runs[i]:,} runs"
+                notes.append(f"{name} at {self.draws[i]:,} draws: {failed[i]:,} of {of} failed")
         return "\n".join([*lines, *notes])
-
-    __repr__ = __str__
 
     @property
     def truth_error(self) -> Array:
         """Standard error of the truth over its size, (*); zero where the truth is exact."""
         return next(iter(self.by_name.values())).truth.relative_error
+
+
+def _row(label: str, values: Array | Totals, form: str) -> str:
+    return f"{label:20}" + "".join(f"{value:>10{form}}" for value in values)
 
 
 @one_thread()
@@ -308,10 +294,11 @@ def curve_stream(
         bound[BOUND] = bound_curve(deviation, totals, truth)
     if not drawn:
         return Stream(1, lambda _: None, lambda _: ErrorCurves(totals, bound, most, most))
+    # Runs that end at a total, for every total at which some do.
     groups = [
-        (Runs(sampler, drawn, truth, draws=totals, reach=i + 1), int(n))
-        for i, n in enumerate(-np.diff(wanted, append=0))
-        if n
+        (Runs(sampler, drawn, truth, draws=totals, reach=reach), int(ending))
+        for reach, ending in enumerate(-np.diff(wanted, append=0), start=1)
+        if ending
     ]
     chunks = in_turns(groups)
     work = np.cumsum([size * group.points for group, size in chunks])
@@ -321,9 +308,10 @@ def curve_stream(
         return group.errors(size, *generators(part_seed(seed, number)))
 
     def merge(parts: Sequence[dict[str, Array]]) -> ErrorCurves:
-        curves = bound | curves_of(chunks[: len(parts)], parts, truth)
+        made = chunks[: len(parts)]
+        curves = bound | curves_of(made, parts, truth)
         by_name = {name: curves[name] for name in chosen}
-        done = sum(size for _, size in chunks[: len(parts)])
+        done = sum(size for _, size in made)
         return ErrorCurves(totals, by_name, done, most, work[len(parts) - 1] / work[-1])
 
     return Stream(len(chunks), part, merge)
@@ -336,7 +324,7 @@ def curves_of(
     curves = {}
     for name in parts[0]:
         errors = np.concatenate([part[name] for part in parts], axis=-2)
-        runs = np.sum([size * made.tried(name) for made, size in chunks], axis=0)
+        runs = np.sum([size * made.tried[name] for made, size in chunks], axis=0)
         curves[name] = Curve(errors, truth, runs)
     return curves
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 __all__ = [
     "BOUND",
-    "MAX_RUNS",
     "QUARTILES",
     "ROUNDING",
     "Estimators",
-    "Runs",
     "Truth",
-    "checked_draws",
-    "checked_runs",
     "chosen_estimators",
-    "chunk_sizes",
     "default_estimators",
     "effective_errors",
-    "in_turns",
     "is_determined",
     "least_effective",
     "quantiles",
@@ -40,6 +34,7 @@ from amci_core.estimators.base import Combined
 from amci_core.estimators.draws import DEFENSIVE, POINTS, Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_core.printing import Printed
 
 Totals = NDArray[np.int64]
 Estimators = Sequence[str] | Mapping[str, Any]
@@ -56,8 +51,8 @@ QUARTILES = (0.25, 0.5, 0.75)
 ROUNDING = 1e-24
 
 
-@dataclass(frozen=True)
-class Truth:
+@dataclass(frozen=True, repr=False)
+class Truth(Printed):
     """The value that errors are counted from, for a batch (*) of cases.
 
     Arguments:
@@ -128,11 +123,11 @@ class Truth:
         """Standard error of mu, (*), in units of f."""
         return self.error * self.unit
 
-    def errors(self, found: Combined) -> Array:
+    def errors(self, estimates: Combined) -> Array:
         """(estimate - mu) over the unit, of estimates (*, runs, B); NaN for NaN."""
         with np.errstate(over="ignore"):
-            relative = found.ratio * np.exp(found.log_unit - self.log_unit[..., None, None])
-            return relative - self.sign[..., None, None]
+            unit = np.exp(estimates.log_unit - self.log_unit[..., None, None])
+            return estimates.ratio * unit - self.sign[..., None, None]
 
 
 def _broadcast(name: str, value: Any, batch: tuple[int, ...], *, nonnegative: bool) -> Array:
@@ -163,6 +158,11 @@ class Runs:
 
     Attributes:
         points: Points that a run draws in each case.
+        tried: Totals that a run reaches and that are large enough for an estimate, by the
+            estimator's name, (B,).
+        first: Runs of the first chunk, if there is a single group of runs.
+        largest: Runs of its largest chunk.
+        turn: Runs of a chunk, if several groups of runs take turns.
 
     Raises:
         ValueError: `draws` is too small or too large.
@@ -177,37 +177,35 @@ class Runs:
         draws: Totals,
         reach: int | None = None,
     ) -> None:
-        self._sampler, self._estimators = sampler, estimators
-        self._truth, self._draws = truth, draws
-        self.reach = len(draws) if reach is None else reach
-        self._least = {name: each.least(sampler.present) for name, each in estimators.items()}
-        most = max(self._least.values())
-        if draws[-1] < most:
+        self._sampler, self._estimators, self._truth = sampler, estimators, truth
+        present = sampler.present
+        least = {name: estimator.least(present) for name, estimator in estimators.items()}
+        if draws[-1] < max(least.values()):
             raise ValueError(
-                f"draws: expected at least {most} draws, one per proposal, got {draws[-1]}"
+                f"draws: expected at least {max(least.values())} draws, one per proposal, "
+                f"got {draws[-1]}"
             )
-        independent = [
-            each.reserve(self._afforded(name), sampler.present)
-            for name, each in estimators.items()
-            if each.points == "independent"
+        self._totals = {name: np.maximum(draws[:reach], n).tolist() for name, n in least.items()}
+        reached = np.arange(len(draws)) < (len(draws) if reach is None else reach)
+        self.tried = {name: reached & (draws >= n) for name, n in least.items()}
+        reserves = [
+            estimator.reserve(self._totals[name], present)
+            for name, estimator in estimators.items()
+            if estimator.points == "independent"
         ]
-        self._counts = np.max(independent, axis=0) if independent else None
-        # A number of draws takes Sobol points of its own.
-        alone = [
-            counts
-            for name, each in estimators.items()
-            if each.points == "sobol"
-            for counts in each.counts(self._afforded(name), sampler.present)
-        ]
-        reserves = alone if self._counts is None else [self._counts, *alone]
-        self.points = sum(int(counts.sum()) for counts in reserves)
+        # All estimators share independent draws. A number of draws takes Sobol points of its own.
+        self._counts = np.max(reserves, axis=0) if reserves else None
+        counts = [] if self._counts is None else [self._counts]
+        for name, estimator in estimators.items():
+            if estimator.points == "sobol":
+                counts += list(estimator.counts(self._totals[name], present))
+        self.points = int(np.sum(counts))
         # The numbers of runs made at a time depend on the draws of a table alone.
-        own = sum(int(counts[:DEFENSIVE].sum()) for counts in reserves)
-        own *= truth.log_unit.size
+        own = int(np.sum(counts, axis=0)[:DEFENSIVE].sum()) * truth.log_unit.size
         check_count("draws, of all proposals and cases", own, low=1, high=MAX_POINTS)
         dim = sampler.problem.x.dim
         self.first, self.largest = 4 if dim == 1 else 1, max(1, CHUNK_POINTS // (dim**2 * own))
-        # Of several groups: each chunk costs as much again as some 50,000 points of one dimension.
+        # Each chunk costs as much again as some 50,000 points of one dimension.
         self.turn = max(1, CHUNK_POINTS // (2 * dim * own))
 
     def errors(
@@ -218,37 +216,31 @@ class Runs:
         NaN if an estimate has no value (no weight at all), for fewer draws than proposals, and
         beyond the totals that the runs reach.
         """
-        draws = None
+        drawn: Any = None
         if self._counts is not None:
-            draws = self._sampler.draw(self._counts, for_points, runs=runs)
-        found = {}
-        for name, each in self._estimators.items():
-            if draws is None or each.points == "sobol":
-                errors = self._sobol(each, self._afforded(name), runs, for_points)
+            drawn = self._sampler.draw(self._counts, for_points, runs=runs)
+        errors_by_name = {}
+        for name, estimator in self._estimators.items():
+            totals = self._totals[name]
+            if estimator.points == "sobol":
+                errors = self._of_sobol_points(estimator, totals, runs, for_points)
             else:
-                prepared = each.running(draws, self._afforded(name), for_choices)
-                errors = self._truth.errors(prepared.combine())
-            beyond = [(0, 0)] * (errors.ndim - 1) + [(0, len(self._draws) - self.reach)]
-            found[name] = np.where(self.tried(name), np.pad(errors, beyond), np.nan)
-        return found
+                estimates = estimator.running(drawn, totals, for_choices).combine()
+                errors = self._truth.errors(estimates)
+            tried = self.tried[name]
+            errors_by_name[name] = np.full((*errors.shape[:-1], len(tried)), np.nan)
+            errors_by_name[name][..., tried] = errors[..., tried[: len(totals)]]
+        return errors_by_name
 
-    def _sobol(
-        self, each: Estimator, totals: Sequence[int], runs: int, generator: torch.Generator
+    def _of_sobol_points(
+        self, estimator: Estimator, totals: Sequence[int], runs: int, generator: torch.Generator
     ) -> Array:
         """Errors of an estimator with scrambled points, (*, runs, B)."""
         errors = []
-        for counts in each.counts(totals, self._sampler.present):
+        for counts in estimator.counts(totals, self._sampler.present):
             drawn = self._sampler.draw(counts, generator, runs=runs, points="sobol")
-            errors.append(self._truth.errors(each.apply(drawn).combine()))
+            errors.append(self._truth.errors(estimator.apply(drawn).combine()))
         return np.concatenate(errors, axis=-1)
-
-    def tried(self, name: str) -> NDArray[np.bool_]:
-        """Totals that a run reaches and that are large enough for an estimate, (B,)."""
-        reached = np.arange(len(self._draws)) < self.reach
-        return reached & (self._draws >= self._least[name])
-
-    def _afforded(self, name: str) -> list[int]:
-        return [max(int(total), self._least[name]) for total in self._draws[: self.reach]]
 
 
 def runs_by_draws(runs: int, draws: Sequence[int] | Totals) -> NDArray[np.int64]:
@@ -281,18 +273,18 @@ def in_turns(groups: Sequence[tuple[Runs, int]]) -> list[tuple[Runs, int]]:
         return [(short, size) for size in chunk_sizes(runs, short.first, short.largest)]
     rough = min(ROUGH, short.turn, runs)
     turns = [
-        [(made, size) for size in chunk_sizes(n, made.turn, made.turn)]
-        for made, n in [(short, runs - rough), *longer[::-1]]
+        [(group, size) for size in chunk_sizes(n, group.turn, group.turn)]
+        for group, n in [(short, runs - rough), *longer[::-1]]
     ]
     return [(short, rough), *filter(None, chain.from_iterable(zip_longest(*turns)))]
 
 
 def chunk_sizes(runs: int, first: int, largest: int) -> list[int]:
     """So many runs in chunks, few at first so that something shows at once."""
-    found: list[int] = []
-    while (done := sum(found)) < runs:
-        found.append(min(largest, runs - done, max(first, 2 * done)))
-    return found
+    sizes: list[int] = []
+    while (done := sum(sizes)) < runs:
+        sizes.append(min(largest, runs - done, max(first, 2 * done)))
+    return sizes
 
 
 def effective_errors(errors: Array, expected: Any = 0.0) -> Array:
@@ -314,8 +306,8 @@ def effective_errors(errors: Array, expected: Any = 0.0) -> Array:
         square = np.square(errors - mean)
         total = np.nansum(square, axis=0)
         shared = n * np.maximum(np.square(mean) - np.square(2 * np.asarray(expected)), 0.0)
-        found = np.square(total) / np.nansum(np.square(square), axis=0) * total / (total + shared)
-    return np.asarray(np.nan_to_num(found))
+        effective = np.square(total) / np.nansum(np.square(square), axis=0)
+        return np.asarray(np.nan_to_num(effective * total / (total + shared)))
 
 
 def is_determined(mean_square: Array, effective: Array, least: Any) -> NDArray[np.bool_]:
@@ -384,19 +376,23 @@ def chosen_estimators(
     """
     if wanted is None:
         wanted = default_estimators(problem, proposals)
-    known = (*ESTIMATORS, "reuse:ALPHA:BETA", BOUND)
     named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
-    texts = {name: each for name, each in named.items() if isinstance(each, str)}
-    if not named or not all(t in known or t.startswith("reuse:") for t in texts.values()):
-        raise ValueError(f"estimators: expected names among {', '.join(known)}, got {wanted!r}")
-    found = {n: None if texts.get(n) == BOUND else resolve(each) for n, each in named.items()}
+    if not named:
+        raise ValueError(f"estimators: expected at least one, got {wanted!r}")
+    if points is not None:
+        check_name("points", points, POINTS)
+    return {name: _chosen(choice, points) for name, choice in named.items()}
+
+
+def _chosen(choice: Any, points: str | None) -> Estimator | None:
+    if isinstance(choice, str) and not choice.startswith("reuse:"):
+        check_name("estimators", choice, (*ESTIMATORS, BOUND), ", or reuse:ALPHA:BETA")
+        if choice == BOUND:
+            return None
+    estimator = resolve(choice)
     if points is None:
-        return found
-    check_name("points", points, POINTS)
-    return {
-        name: each and resolve(each, points=points if each.takes_sobol else "independent")
-        for name, each in found.items()
-    }
+        return estimator
+    return resolve(estimator, points=points if estimator.takes_sobol else "independent")
 
 
 def default_estimators(problem: Problem, proposals: Proposals) -> tuple[str, ...]:

@@ -325,7 +325,7 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"runs": [2, 1]}, r"runs: expected .* 4 numbers that do not increase, got \[2, 1\]"),
         (
             {"estimators": ["amci", "best"]},
-            r"estimators: expected names among amci-cv, .*bound, got",
+            r"estimators: expected one of amci-cv, .*bound, or reuse:ALPHA:BETA, got 'best'",
         ),
         ({"proposals": imperfect("cancer")}, r"proposals: expected proposals for tail-1d, got"),
     ],
