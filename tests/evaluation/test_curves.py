@@ -179,13 +179,6 @@ def test_a_rough_curve_of_the_smallest_totals_comes_first():
     assert first["snis-q2"].runs.tolist() == [30, 30, 0, 0]
 
 
-def test_as_many_runs_for_every_total_are_those_of_one_number():
-    settings = {"draws": [2, 2000], "seed": 3}
-    one = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, runs=50, **settings)
-    each = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, runs=[50, 50], **settings)
-    np.testing.assert_array_equal(one["amci"].errors, each["amci"].errors)
-
-
 def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
     curves = amci.error_curves(
         PROBLEM, IMPERFECT, 1.0, 3.0, draws=[1, 2], runs=8, estimators=["amci", "snis-q2"]

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
@@ -152,12 +151,6 @@ def test_common_random_numbers_help_where_errors_go_together(problem):
         for common in (False, True)
     )
     assert common < 0.8 * plain
-
-
-def test_a_given_truth_stands_in_for_one_that_is_not_known(problem):
-    known = errors(problem, imperfect(), runs=20)
-    found = errors(hidden("tail-1d"), imperfect(), runs=20, truth=problem.truth(**POINT))
-    np.testing.assert_allclose(found.remse, known.remse, rtol=1e-9)
 
 
 def test_no_share_of_E2_comes_from_a_q1_whose_weights_have_a_heavy_tail():
