@@ -155,34 +155,11 @@ def test_a_place_without_workers_is_refused(monkeypatch, where, message):
 
 
 MINE = """
-import math
-import torch
-from torch.distributions import Normal
-from amci_core.models import LineProblem, Variable
+import amci_core
 
 
-class Mine(LineProblem):
-    name = "mine"
-    title = "Mine"
-    description = "?"
-    formula = "x"
-    nonnegative = False
-    x = Variable("x", 1, -math.inf, math.inf, "x", typical_range=(-3.0, 3.0))
-    y = Variable("y", 1, -6.0, 6.0, "y", typical_range=(-3.0, 3.0))
-    theta = None
-
-    def log_prior(self, x):
-        return Normal(0.0, 1.0).log_prob(x).sum(-1)
-
-    def log_likelihood(self, x, y):
-        return Normal(x, 1.0).log_prob(y).sum(-1)
-
-    def f(self, x, theta):
-        return x.squeeze(-1)
-
-    def sample_prior(self, n, generator):
-        return torch.randn(n, 1, generator=generator)
-
-    def sample_likelihood(self, x, generator):
-        return x + torch.randn(x.shape, generator=generator)
+class Mine(type(amci_core.problem("tail-1d"))):
+    def __init__(self):
+        super().__init__(1)
+        self.name = "mine"
 """
