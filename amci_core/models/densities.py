@@ -52,8 +52,8 @@ def strictly_beyond(x: Tensor, bound: Tensor, sign: int = 1) -> Tensor:
     A point on the bound of an open support has density zero, so one of them in millions makes a
     loss infinite or a weight NaN.
     """
-    end = torch.full_like(bound, sign * torch.inf)
-    return sign * torch.maximum(sign * x, sign * bound.nextafter(end))
+    first = bound.nextafter(torch.full_like(bound, sign * torch.inf))
+    return torch.maximum(x, first) if sign > 0 else torch.minimum(x, first)
 
 
 def standard_normal_log_prob(z: Tensor) -> Tensor:
@@ -148,6 +148,7 @@ class GammaExcess:
     def log_prob(self, x: Tensor) -> Tensor:
         excess = self._sign * (x - self._bound) / self._scale
         inside = excess > 0
-        log_power = (self._shape - 1) * excess.where(inside, 1.0).log()
-        log_density = (log_power - excess - self._scale.log()).sum(-1)
-        return log_density.where(inside.all(-1), -math.inf)
+        log_density = -excess - self._scale.log()
+        if self._shape > 1:
+            log_density = log_density + (self._shape - 1) * excess.where(inside, 1.0).log()
+        return log_density.sum(-1).where(inside.all(-1), -math.inf)
