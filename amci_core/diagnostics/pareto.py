@@ -13,13 +13,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = [
-    "LARGEST_K",
-    "ParetoTail",
-    "pareto_k",
-    "pareto_tail",
-    "pareto_threshold",
-]
+__all__ = ["LARGEST_K", "pareto_k", "pareto_tail", "pareto_threshold"]
 
 import math
 from typing import NamedTuple

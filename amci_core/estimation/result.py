@@ -5,7 +5,7 @@ r"""What an estimate of mu(y, theta) says of itself; all but its value when it i
 
 from __future__ import annotations
 
-__all__ = ["Estimate", "EstimateBase", "Precise", "Term"]
+__all__ = ["Estimate", "Precise", "Term"]
 
 import math
 from dataclasses import dataclass, replace

@@ -7,7 +7,6 @@ __all__ = [
     "ESTIMATORS",
     "PROPOSALS",
     "TERMS",
-    "Combined",
     "Draws",
     "Estimator",
     "Moments",
@@ -22,7 +21,7 @@ __all__ = [
 ]
 
 from amci_core.estimators import tables
-from amci_core.estimators.base import Combined, Estimator, Prepared, combine
+from amci_core.estimators.base import Estimator, Prepared, combine
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS, TERMS, Draws
 from amci_core.estimators.estimators import ESTIMATORS, Tabled, resolve
 from amci_core.estimators.mis import Moments, moments

@@ -8,7 +8,7 @@ log-sum-exp.
 
 from __future__ import annotations
 
-__all__ = ["Combined", "Counts", "Estimator", "Prepared", "combine", "running_log_means"]
+__all__ = ["Combined", "Counts", "Estimator", "Prepared", "running_log_means"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

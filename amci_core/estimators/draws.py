@@ -21,7 +21,6 @@ __all__ = [
     "defensive_draws",
     "log_sum_exp",
     "sets_of",
-    "split_evenly",
     "whole_sets",
 ]
 

@@ -6,15 +6,7 @@ A new one is a table of coefficients, or a file with a subclass of `Estimator`
 
 from __future__ import annotations
 
-__all__ = [
-    "ESTIMATORS",
-    "ControlVariates",
-    "Mixture",
-    "PaperReuse",
-    "Tabled",
-    "balanced",
-    "resolve",
-]
+__all__ = ["ESTIMATORS", "Tabled", "balanced", "resolve"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

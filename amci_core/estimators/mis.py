@@ -23,7 +23,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Moments", "Pooled", "moments", "outliers", "pooled", "spread"]
+__all__ = ["Moments", "Pooled", "moments", "pooled"]
 
 import math
 from dataclasses import dataclass, replace

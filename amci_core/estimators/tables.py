@@ -10,16 +10,7 @@ and a column sums to one; that of E1_minus may be zero where f >= 0.
 
 from __future__ import annotations
 
-__all__ = [
-    "amci",
-    "needed",
-    "optimum",
-    "paper_optimum",
-    "reuse",
-    "snis_q1",
-    "snis_q2",
-    "validate",
-]
+__all__ = ["amci", "optimum", "paper_optimum", "reuse", "snis_q1", "snis_q2"]
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,8 +71,7 @@ def reuse(alpha: float, beta: float) -> Table:
         >>> reuse(0.9, 0.1)[0].tolist()
         [0.9, 0.0, 0.1]
     """
-    alpha, beta = check_number("alpha", alpha), check_number("beta", beta)
-    return np.array([[alpha, 0, beta], [0, 0, 0], [1 - alpha, 0, 1 - beta]], dtype=np.float64)
+    return _reuse(check_number("alpha", alpha), check_number("beta", beta))
 
 
 def paper_optimum(moments: Moments) -> Table:
@@ -105,12 +95,9 @@ def paper_optimum(moments: Moments) -> Table:
     n, m = moments.counts[..., 0], moments.counts[..., 2]
     covariance = moments.covariance
     alpha, beta = (
-        _share(covariance[..., 0, t, t] / n, covariance[..., 2, t, t] / m) for t in (0, 2)
+        _weight(covariance[..., 0, t, t] / n, covariance[..., 2, t, t] / m) for t in (0, 2)
     )
-    table = np.zeros((*alpha.shape, 3, 3))
-    table[..., 0, 0], table[..., 2, 0] = alpha, 1 - alpha
-    table[..., 0, 2], table[..., 2, 2] = beta, 1 - beta
-    return table
+    return _reuse(alpha, beta)
 
 
 def optimum(moments: Moments) -> Table:
@@ -139,36 +126,40 @@ def optimum(moments: Moments) -> Table:
     """
     signs = np.array([[1.0, -1.0], [-1.0, 1.0]])
     P, Q = (signs * moments.covariance[..., j, ::2, ::2] / moments.counts[j] for j in (0, 2))
-    usable_P, usable_Q = (np.isfinite(np.diagonal(each, axis1=-2, axis2=-1)) for each in (P, Q))
-    free = usable_P & usable_Q
-    P, Q = (
-        np.where(usable[..., :, None] & usable[..., None, :], each, 0.0)
-        for each, usable in ((P, usable_P), (Q, usable_Q))
-    )
-    slope = np.where(free, P[..., 0] - Q[..., 1], 0.0)
-    curve = np.where(free[..., :, None] & free[..., None, :], P + Q, 0.0)
+    known_P, known_Q = (np.isfinite(np.diagonal(M, axis1=-2, axis2=-1)) for M in (P, Q))
+    P, Q = (np.where(_outer(known), M, 0.0) for M, known in ((P, known_P), (Q, known_Q)))
+    free = known_P & known_Q
+    gradient = np.where(free, P[..., 0] - Q[..., 1], 0.0)
+    hessian = np.where(_outer(free), P + Q, 0.0)
     # Terms can differ by many orders: compare directions in units of their own variance.
-    diagonal = np.diagonal(curve, axis1=-2, axis2=-1)
+    diagonal = np.diagonal(hessian, axis1=-2, axis2=-1)
     unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    inverse = np.linalg.pinv(
-        curve / (unit[..., :, None] * unit[..., None, :]), rtol=FLAT, hermitian=True
-    )
-    step = (inverse @ (slope / unit)[..., None])[..., 0] / unit
-    alpha, beta = 1 - step[..., 0], -step[..., 1]
+    inverse = np.linalg.pinv(hessian / _outer(unit), rtol=FLAT, hermitian=True)
+    step = np.matvec(inverse, gradient / unit) / unit
+    return _reuse(1 - step[..., 0], -step[..., 1])
+
+
+def _outer(u: Array) -> Array:
+    return np.asarray(u[..., :, None] * u[..., None, :])
+
+
+def _reuse(alpha: ArrayLike, beta: ArrayLike) -> Table:
+    """The tables (*, 3, 3) of alpha and beta (*)."""
+    alpha, beta = np.asarray(alpha), np.asarray(beta)
     table = np.zeros((*alpha.shape, 3, 3))
     table[..., 0, 0], table[..., 2, 0] = alpha, 1 - alpha
     table[..., 0, 2], table[..., 2, 2] = beta, 1 - beta
     return table
 
 
-def _share(first: Array, second: Array) -> Array:
+def _weight(first: Array, second: Array) -> Array:
     """The weight of the first of two independent estimates in their best mean."""
     # A variance that came out as no number was infinite.
     first, second = (np.where(np.isnan(v), np.inf, v) for v in (first, second))
     with np.errstate(invalid="ignore"):
-        share = second / (first + second)
+        weight = second / (first + second)
     exact = (first == 0) & (second == 0)
-    return np.where(np.isinf(second), 1.0, np.where(exact, 0.5, share))
+    return np.where(np.isinf(second), 1.0, np.where(exact, 0.5, weight))
 
 
 def validate(table: ArrayLike) -> Table:

@@ -34,9 +34,6 @@ __all__ = [
     "bessel",
     "centred",
     "effective_number",
-    "errors_of",
-    "relative_variance",
-    "snis_bound",
     "table_errors",
 ]
 

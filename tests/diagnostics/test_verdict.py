@@ -199,13 +199,6 @@ def test_with_the_number_of_independent_draws_a_chain_has_its_error():
             amci.estimate_from_draws(chain(0, correlation=0.0, n=50), r_eff=wrong)
 
 
-def test_exact_proposals_are_reliable_everywhere():
-    y, theta = PROBLEM.cases(200, seed=0)
-    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=914).verdict
-    assert (found.level == "reliable").all()
-    assert (found.determined_by == np.inf).all()
-
-
 @pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
 @pytest.mark.parametrize("points", ["independent", "sobol"])
 def test_what_is_reliable_with_poor_proposals_is_right(estimator, points):

@@ -146,9 +146,11 @@ def test_theorem_1_one_draw_of_each_exact_proposal_gives_mu():
 
 
 def test_exact_proposals_leave_no_error():
-    y, theta = PROBLEM.cases(50, seed=0)
-    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=128)
+    y, theta = PROBLEM.cases(200, seed=0)
+    found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=914)
     assert (found.standard_error <= 1e-12 * found.value).all()
+    assert (found.verdict.level == "reliable").all()
+    assert (found.verdict.determined_by == np.inf).all()
     for term in found.diagnostics.values():
         np.testing.assert_allclose(term.ess, term.draws)
         assert (term.nonzero_share == 1).all()
@@ -164,25 +166,6 @@ def test_standard_errors_are_the_spread_of_estimates(estimator):
     assert abs(found.value.std() / predicted - 1) < 4 / np.sqrt(2 * n) + 0.02
     bias = found.value.mean() - PROBLEM.truth(1.0, 1.5)
     assert abs(bias) < 4 * found.value.std() / np.sqrt(n) + found.value.std() / np.sqrt(draws)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATED)
-@pytest.mark.parametrize(
-    ("y", "theta"),
-    [(1.0, 1.5), *(pytest.param(*at, marks=pytest.mark.slow) for at in [(3.0, 0.1), (0.0, 0.0)])],
-)
-def test_intervals_cover_wherever_the_draws_reach_both_sides(estimator, y, theta):
-    table = reuse(alpha=0.7, beta=-0.1) if estimator == "reuse" else estimator
-    n, draws, mu = 1000, 2000, float(PROBLEM.truth(y, theta))
-    found = estimates(n, y=y, theta=theta, draws=draws, estimator=table, seed=4)
-    lower, upper = found.interval()
-    covered = ((lower < mu) & (mu < upper)).mean()
-    # Beyond the noise of n runs, a two-sided interval is off by terms of order one over the
-    # number of draws that count: the effective ones, on the rarer side of theta.
-    effective = min(d.ess.mean() for d in found.diagnostics.values())
-    rarer = effective * min(1.0, (1 - mu) / mu)
-    assert rarer > 15
-    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n) + 0.5 / rarer
 
 
 @pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
