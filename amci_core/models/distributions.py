@@ -24,6 +24,7 @@ from torch.distributions import (
 )
 from torch.distributions.constraints import Constraint
 from torch.distributions.transforms import Transform, _InverseTransform
+from torch.distributions.utils import _sum_rightmost
 
 from amci_core.models.base import GLOBAL, Array, Density, Ends, Problem, Variable
 from amci_core.models.contract import raised
@@ -285,9 +286,6 @@ def _unpickled(given: bytes) -> Problem:
 class _SideBySide:
     """Independent distributions side by side, as one of vectors (*, D).
 
-    Log densities are -inf outside the support, where nothing is refused, and where they are no
-    numbers, as far out, where something overflows.
-
     Arguments:
         name: The argument that they are.
         given: One distribution, or a list of them.
@@ -331,9 +329,7 @@ class _SideBySide:
         """The log density at values (*, D) in nats, (*)."""
         log_p = torch.zeros_like(value[..., 0])
         for part, values in self._split(value):
-            log_part = part.log_prob(values)
-            there = inside(part, values) & ~log_part.isnan()
-            log_p = log_p + log_part.where(there, -math.inf)
+            log_p = log_p + _log_density(part, values)
         return log_p
 
     def sample(self, shape: tuple[int, ...] = ()) -> Tensor:
@@ -424,6 +420,22 @@ def _support(law: Distribution) -> Any:
     while hasattr(support, "base_constraint"):
         support = support.base_constraint
     return support
+
+
+def _log_density(law: Distribution, value: Tensor) -> Tensor:
+    """The log density at values (*) or (*, D), (*).
+
+    It is -inf outside the support, of each component of a mixture, where torch's may be finite,
+    and where torch's is NaN, as far out, where something overflows.
+    """
+    if isinstance(law, Independent):
+        return _sum_rightmost(_log_density(law.base_dist, value), law.reinterpreted_batch_ndims)
+    if isinstance(law, MixtureSameFamily):
+        apart = value.unsqueeze(-1 - len(law.event_shape))
+        log_weights = law.mixture_distribution.logits.log_softmax(-1)
+        return (log_weights + _log_density(law.component_distribution, apart)).logsumexp(-1)
+    log_p = law.log_prob(value)
+    return log_p.where(inside(law, value) & ~log_p.isnan(), -math.inf)
 
 
 def inside(law: Distribution, value: Tensor) -> Tensor:

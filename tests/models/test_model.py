@@ -160,6 +160,16 @@ def test_a_mixture_is_where_any_of_its_components_is(components, within, between
     assert log_p[1] == -INF
 
 
+def test_each_component_of_a_mixture_ends_at_its_own_bound():
+    exponentials = TransformedDistribution(
+        Exponential(torch.ones(2)), AffineTransform(torch.tensor([0.0, 2.0]), torch.ones(2))
+    )
+    mixture = MixtureSameFamily(Categorical(torch.tensor([0.3, 0.7])), exponentials)
+    problem = amci.model(prior=mixture, f=lambda x: x > 1.5)
+    # 0.3 P(t > 1.5) + 0.7 with t ~ Exp(1)
+    assert float(problem.truth()) == pytest.approx(0.3 * math.exp(-1.5) + 0.7, rel=1e-6)
+
+
 def test_independent_ones_side_by_side_have_their_own_supports():
     problem = amci.model(
         prior=[
