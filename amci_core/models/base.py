@@ -10,7 +10,6 @@ __all__ = [
     "OptimalProposals",
     "Problem",
     "Variable",
-    "gauss_legendre",
     "half_line",
 ]
 

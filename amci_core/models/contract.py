@@ -26,9 +26,6 @@ INSTEAD = {
     "object is not callable": "Pass a function, such as lambda x: ...",
     "dtype": "x, y and theta are float64: make your tensors float64 too",
 }
-# Types of densities and of f; draws may be of any floating point type.
-EXACT = (torch.float64,)
-FLOATING = (*EXACT, torch.float32, torch.float16, torch.bfloat16)
 
 
 def misfits(problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16) -> list[ValueError]:
@@ -85,14 +82,14 @@ def _draws(
     cases = math.prod(batch)
     n = cases * points
     x = _called(problem, "sample_prior", n, generator)
-    _check_tensor("sample_prior", x, (n, problem.x.dim), FLOATING)
+    _check_tensor("sample_prior", x, (n, problem.x.dim), exact=False)
     y, theta = x[:, :0], None
     if problem.y is not None:
         y = _called(problem, "sample_likelihood", x, generator)
-        _check_tensor("sample_likelihood", y, (n, problem.y.dim), FLOATING)
+        _check_tensor("sample_likelihood", y, (n, problem.y.dim), exact=False)
     if problem.theta is not None:
         theta = _called(problem, "sample_theta", cases, generator)
-        _check_tensor("sample_theta", theta, (cases, problem.theta.dim), FLOATING)
+        _check_tensor("sample_theta", theta, (cases, problem.theta.dim), exact=False)
         theta = theta.double().reshape(*batch, problem.theta.dim)
     x = x.double().reshape(*batch, points, problem.x.dim)
     return x, y[:cases].double().reshape(*batch, y.shape[-1]), theta
@@ -107,16 +104,16 @@ def _called(problem: Problem, method: str, *arguments: Any) -> Any:
         raise ValueError(text) from error
 
 
-def _check_tensor(
-    method: str, value: Any, shape: tuple[int, ...], dtypes: tuple[torch.dtype, ...] = EXACT
-) -> None:
-    if isinstance(value, Tensor) and value.shape == shape and value.dtype in dtypes:
-        return
+def _check_tensor(method: str, value: Any, shape: tuple[int, ...], *, exact: bool = True) -> None:
+    """Refuses what is no tensor of the shape, in float64 or, unless exact, any floating point."""
     came = type(value).__name__
     if isinstance(value, Tensor):
+        right = value.dtype == torch.float64 if exact else value.is_floating_point()
+        if right and value.shape == shape:
+            return
         came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
     hint = ". Write torch's functions, such as torch.exp" * isinstance(value, np.ndarray)
-    kind = "float64" if dtypes == EXACT else "floating point"
+    kind = "float64" if exact else "floating point"
     raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}{hint}")
 
 

@@ -2,7 +2,7 @@ r"""Densities in closed form, and problems whose defensive density is one of the
 
 from __future__ import annotations
 
-__all__ = ["DefensiveProblem", "GammaExcess", "standard_normal_log_prob", "strictly_beyond"]
+__all__ = ["standard_normal_log_prob", "strictly_beyond"]
 
 import math
 from abc import abstractmethod

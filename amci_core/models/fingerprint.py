@@ -8,7 +8,7 @@ them gives another one.
 
 from __future__ import annotations
 
-__all__ = ["Fingerprint", "fingerprint_of", "signature", "unlike"]
+__all__ = ["Fingerprint", "signature", "unlike"]
 
 from typing import TYPE_CHECKING, Any
 
