@@ -20,7 +20,7 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -28,8 +28,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Characters of a text, and operations within one another.
-LONGEST, DEEPEST = 200, 16
+# Characters of a text.
+LONGEST = 200
 LARGEST_NUMBER, LARGEST_EXPONENT = 1e9, 8
 # What people copy from a page, character by character.
 TYPED = str.maketrans("₀₁₂₃₄₅₆₇₈₉−×·", "0123456789-**")
@@ -135,10 +135,8 @@ class Expression:
         before = text.encode()[: node.col_offset].decode(errors="ignore")
         return ExpressionError(why, start + len(before) + 1)
 
-    def _value(self, node: Any, x: Tensor, theta: Tensor | None, depth: int = 0) -> Tensor:
+    def _value(self, node: Any, x: Tensor, theta: Tensor | None) -> Tensor:
         """The value of a node, (*, width): Boolean for conditions, else of the type of x."""
-        if depth > DEEPEST:
-            raise self._error(node, f"nested deeper than {DEEPEST} operations. Simplify it")
         match node:
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 if not abs(number) <= LARGEST_NUMBER:
@@ -150,36 +148,45 @@ class Expression:
                 return self._variable(node, name, x, theta)
             case ast.Subscript(ast.Name(id=name), ast.Constant(value=i)) if type(i) is int:
                 return self._variable(node, f"{name}{i + 1}", x, theta)
-            case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
-                return self._value(base, x, theta, depth + 1).to(x.dtype) ** self._power(exponent)
-            case ast.Compare(left=left, ops=[_, _, *_] as operators, comparators=rest):
-                pairs = zip(pairwise([left, *rest]), operators, strict=True)
-                links = [ast.Compare(a, [operator], [b]) for (a, b), operator in pairs]
-                both = ast.BoolOp(ast.And(), [ast.copy_location(link, node) for link in links])
-                return self._value(ast.copy_location(both, node), x, theta, depth + 1)
+            case ast.BinOp(base, ast.Pow(), exponent):
+                return self._value(base, x, theta).to(x.dtype) ** self._power(exponent)
+            case ast.Compare(left, operators, rest):
+                values = [self._value(part, x, theta).to(x.dtype) for part in (left, *rest)]
+                links = [
+                    self._applied(node, type(operator), pair)
+                    for operator, pair in zip(operators, pairwise(values), strict=True)
+                ]
+                return self._applied(node, ast.And, links)
         operation, arguments = _parts(node)
-        if operation not in OPERATIONS:
-            why = "not allowed here. Use numbers, x, theta, operators and functions"
-            if isinstance(node, ast.Call):
-                why = f"unknown function. Use {FUNCTIONS}"
-            raise self._error(node, HINTS.get(operation, why))
-        least, most, takes = COUNTS.get(operation, (1, 1, "one argument"))
-        if isinstance(operation, str) and not least <= len(arguments) <= most:
-            raise self._error(node, f"{operation} takes {takes}")
-        values = [self._value(argument, x, theta, depth + 1) for argument in arguments]
-        tests = 1 if operation == "where" else len(values) * (operation in OF_CONDITIONS)
-        for argument, value in zip(arguments[:tests], values, strict=False):
+        if isinstance(node, ast.Call):
+            self._check_call(node, operation, len(arguments))
+        values = [self._value(argument, x, theta) for argument in arguments]
+        conditions = 1 if operation == "where" else len(values) * (operation in OF_CONDITIONS)
+        for argument, value in zip(arguments[:conditions], values, strict=False):
             if value.dtype != torch.bool:
                 raise self._error(argument, "expected a condition, such as x1 > 0")
-        if not tests:
+        if not conditions:
             values = [value.to(x.dtype) for value in values]
+        return self._applied(node, operation, values)
+
+    def _check_call(self, node: Any, function: Any, arguments: int) -> None:
+        if function not in OPERATIONS:
+            raise self._error(node, f"unknown function. Use {FUNCTIONS}")
+        least, most, takes = COUNTS.get(function, (1, 1, "one argument"))
+        if not least <= arguments <= most:
+            raise self._error(node, f"{function} takes {takes}")
+
+    def _applied(self, node: Any, operation: Any, values: Sequence[Tensor]) -> Tensor:
+        """An operation of values (*, width), whose widths are equal or one."""
+        if operation not in OPERATIONS:
+            why = "not allowed here. Use numbers, x, theta, operators and functions"
+            raise self._error(node, HINTS.get(operation, why))
         widths = sorted({value.shape[-1] for value in values} - {1})
         if len(widths) > 1:
             why = f"{widths[0]} and {widths[1]} coordinates cannot be combined"
             raise self._error(node, f"{why}. Choose some, such as x1")
-        if isinstance(node, ast.BoolOp):
-            return reduce(OPERATIONS[operation], values)
-        return OPERATIONS[operation](*values)
+        function = OPERATIONS[operation]
+        return reduce(function, values) if operation in (ast.And, ast.Or) else function(*values)
 
     def _variable(self, node: Any, name: str, x: Tensor, theta: Tensor | None) -> Tensor:
         if named := re.fullmatch(r"(x|theta|θ)(\d{0,3})", name, re.ASCII):
@@ -211,7 +218,7 @@ def _parts(node: Any) -> tuple[Any, list[Any]]:
     match node:
         case ast.UnaryOp(op, operand):
             return type(op), [operand]
-        case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
+        case ast.BinOp(left, op, right):
             return type(op), [left, right]
         case ast.BoolOp(op, values):
             return type(op), values

@@ -42,6 +42,7 @@ MEANS = {
     "sum(x > 0)": (X > 0).double().sum(-1),
     "theta1 + theta[1]": (S + T).expand(3),
     "2.5": torch.full((3,), 2.5),
+    "1" + "+1" * 60: torch.full((3,), 61.0),
     "+1e-3 - 2": torch.full((3,), -1.999),
 }
 
@@ -91,7 +92,6 @@ WRONG = {
     "[x1 for x1 in x]": (1, "not allowed here"),
     "x1, x2": (1, "not allowed here"),
     "x1\nimport os": (None, "unexpected"),
-    "1" + "+1" * 60: (None, "deeper than 16 operations"),
     "x" * (LONGEST + 1): (LONGEST + 1, "at most 200 characters"),
 }
 
