@@ -292,9 +292,11 @@ def forms(
     else:
         layered = form("layered-spline", width=max(hidden * 3 // 2, dim))
         known["by coordinate"] = known["rotated"] = layered
-    own = {"coordinates": standardized, "reads_theta": reads_theta}
-    added = {name: {"family": name, "arguments": own} for name in FAMILIES if name not in SHIPPED}
-    return known | added
+    arguments = {"coordinates": standardized, "reads_theta": reads_theta}
+    for name in FAMILIES:
+        if name not in SHIPPED:
+            known[name] = {"family": name, "arguments": arguments}
+    return known
 
 
 # Constructors: they take a problem and keyword arguments, those that are stored with weights.

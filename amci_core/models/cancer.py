@@ -49,7 +49,7 @@ LOG_ODDS_ENDS, NEWTON_STEPS = (-40.0, 40.0), 4
 
 
 class Response(Transform):
-    r"""Carries the line onto the open unit interval by u = logit(epsilon) - h(v(epsilon)).
+    r"""Takes the real line to the open unit interval by u = logit(epsilon) - h(v(epsilon)).
 
     v is the size at which the tumour comes to rest, h(v) = v / 75 up to v = 900 and logarithmic
     beyond. After 100 days the tumour is nearly at rest, so that log f is about linear in u where f
@@ -65,10 +65,10 @@ class Response(Transform):
     def __init__(self) -> None:
         super().__init__()
         logit = torch.linspace(*LOG_ODDS_ENDS, 4097, dtype=torch.float64)
-        self._logit, self._line = logit, self._to_line(logit)[0]
+        self._logit, self._unconstrained = logit, self._to_unconstrained(logit)[0]
 
     @staticmethod
-    def _to_line(logit: Tensor) -> tuple[Tensor, Tensor]:
+    def _to_unconstrained(logit: Tensor) -> tuple[Tensor, Tensor]:
         """u, and du / dlogit, from the log-odds of epsilon."""
         epsilon = torch.sigmoid(logit)
         rest = torch.exp(LOG_REST - REST_RATE * epsilon)
@@ -79,22 +79,22 @@ class Response(Transform):
         return logit - height, 1 + slope * epsilon * torch.sigmoid(-logit)
 
     def _call(self, x: Tensor) -> Tensor:
-        grid, table = self._logit.to(x), self._line.to(x)
+        grid, table = self._logit.to(x), self._unconstrained.to(x)
         right = torch.searchsorted(table, x.contiguous()).clamp(1, len(table) - 1)
-        share = (x - table[right - 1]) / (table[right] - table[right - 1])
-        logit = torch.lerp(grid[right - 1], grid[right], share)
+        fraction = (x - table[right - 1]) / (table[right] - table[right - 1])
+        logit = torch.lerp(grid[right - 1], grid[right], fraction)
         for _ in range(NEWTON_STEPS):
-            u, slope = self._to_line(logit)
+            u, slope = self._to_unconstrained(logit)
             logit = logit - (u - x) / slope
         eps = torch.finfo(x.dtype).eps
         return torch.sigmoid(logit).clamp(eps, 1 - eps)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self._to_line(y.log() - torch.log1p(-y))[0]
+        return self._to_unconstrained(y.log() - torch.log1p(-y))[0]
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         log_y, log_rest = y.log(), torch.log1p(-y)
-        return log_y + log_rest - self._to_line(log_y - log_rest)[1].log()
+        return log_y + log_rest - self._to_unconstrained(log_y - log_rest)[1].log()
 
 
 class TumourTreatment(Problem):

@@ -101,8 +101,8 @@ class ProductPeak(DefensiveProblem):
         stop = np.minimum(high[..., :1], widest)
         angle = (start + stop) / 2 + (stop - start) / 2 * nodes
         height = np.cos(angle) ** 2
-        reach = np.arctan(np.sqrt(np.maximum(height / mu - 1, 0)))
-        left, right = np.maximum(low[..., 1:], -reach), np.minimum(high[..., 1:], reach)
+        half = np.arctan(np.sqrt(np.maximum(height / mu - 1, 0)))
+        left, right = np.maximum(low[..., 1:], -half), np.minimum(high[..., 1:], half)
         above = height * (right - left) - mu * (np.tan(right) - np.tan(left))
         measure = (stop - start) / 2 * weights / height
         with np.errstate(divide="ignore"):

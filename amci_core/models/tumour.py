@@ -70,9 +70,9 @@ def sizes(c0: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     place = (2 * torch.atan((size.log() - CENTRE) / WIDTH) - (LOW + HIGH)) / (HIGH - LOW)
     where = torch.stack([place, 2 * response - 1]).clamp_(-1, 1)
     table = _coefficients().to(where)
-    found = torch.cat([_look_up(table, part) for part in where.split(LOOKED_UP, 1)], 1)
-    found[1] += LOG_REST - REST_RATE * response
-    log_c5, log_c100 = found.view(2, *c0.shape)
+    log_sizes = torch.cat([_look_up(table, part) for part in where.split(LOOKED_UP, 1)], 1)
+    log_sizes[1] += LOG_REST - REST_RATE * response
+    log_c5, log_c100 = log_sizes.view(2, *c0.shape)
     return log_c5, log_c100
 
 
@@ -149,8 +149,8 @@ def _log_sizes(
     state = np.concatenate([np.log(c0.ravel()), np.full(c0.size, math.log(K0))])
     # A last day of 0 would leave nothing to solve.
     span = (0.0, max(float(days[-1]), 1e-3))
-    found = solve_ivp(slope, span, state, "DOP853", days, rtol=tolerance, atol=tolerance)
-    return np.asarray(found.y[: c0.size]).reshape(*c0.shape, len(days))
+    solution = solve_ivp(slope, span, state, "DOP853", days, rtol=tolerance, atol=tolerance)
+    return np.asarray(solution.y[: c0.size]).reshape(*c0.shape, len(days))
 
 
 def trajectory(c0: ArrayLike, epsilon: ArrayLike, days: ArrayLike) -> NDArray[np.float64]:

@@ -206,22 +206,18 @@ def test_a_heavy_tail_is_integrated_or_refused():
         Cauchy().truth()
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.5, 0.51), (2.0, 2.01), (1.0, 1.001)])
-def test_f_on_an_interval_far_narrower_than_the_pieces(low, high):
+@pytest.mark.parametrize(
+    "intervals",
+    [[(0.5, 0.51)], [(2.0, 2.01)], [(1.0, 1.001)], [(-math.inf, -1.0), (1.0, 1.01)]],
+)
+def test_f_on_intervals_far_narrower_than_the_pieces(intervals):
     # It was 0, in silence.
     class Narrow(Plain):
-        f = staticmethod(lambda x, theta: ((x > low) & (x < high)).squeeze(-1).double())
+        def f(self, x, theta):
+            return sum((x > low) & (x < high) for low, high in intervals).squeeze(-1).double()
 
-    found = Narrow().truth()
-    assert found == pytest.approx(stats.norm.cdf(high) - stats.norm.cdf(low), rel=1e-9)
-
-
-def test_f_on_a_narrow_interval_beside_a_wide_one():
-    class Both(Plain):
-        f = staticmethod(lambda x, theta: ((x < -1) | ((x > 1) & (x < 1.01))).sum(-1).double())
-
-    truth = stats.norm.cdf(-1) + stats.norm.cdf(1.01) - stats.norm.cdf(1)
-    assert Both().truth() == pytest.approx(truth, rel=1e-9)
+    expected = sum(stats.norm.cdf(high) - stats.norm.cdf(low) for low, high in intervals)
+    assert Narrow().truth() == pytest.approx(expected, rel=1e-9)
 
 
 def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
@@ -235,29 +231,6 @@ def test_f_that_no_point_meets_is_refused_and_found_where_it_is_declared():
         Hidden().truth()
     truth = stats.norm.cdf(0.2001) - stats.norm.cdf(0.2)
     assert Declared().truth() == pytest.approx(truth, rel=1e-9)
-
-
-@pytest.mark.parametrize(("apart", "width"), [(30.0, 0.01), (1000.0, 1e-4)])
-def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior(apart, width):
-    class Two(Plain):
-        x, y = (Variable(name, 1, -1e4, 1e4, "a place") for name in "xy")
-
-        def log_prior(self, x):
-            return torch.full_like(x, -math.log(2e4)).squeeze(-1)
-
-        def sample_prior(self, n, generator):
-            return 1e4 * (2 * torch.rand(n, 1, generator=generator) - 1)
-
-        def log_likelihood(self, x, y):
-            modes = torch.tensor([-apart, apart], dtype=x.dtype)
-            each = torch.distributions.Normal(modes, width).log_prob(y - x)
-            return each.logsumexp(-1) - math.log(2)
-
-        def sample_likelihood(self, x, generator):
-            return x + width * torch.randn(x.shape, generator=generator) + apart
-
-    y = np.random.default_rng(0).uniform(-8900, 8900, (20, 1))
-    assert Two().truth(y) == pytest.approx(y[:, 0] ** 2 + apart**2 + width**2, rel=1e-8)
 
 
 class Modes(LineProblem):
@@ -301,6 +274,13 @@ class Modes(LineProblem):
         away, share = mean - theta, special.softmax(log_share)
         each = away**2 + v if self.square else stats.norm.cdf(away / math.sqrt(v))
         return float((share * each).sum())
+
+
+@pytest.mark.parametrize(("apart", "width"), [(30.0, 0.01), (1000.0, 1e-4)])
+def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior(apart, width):
+    own = Modes(1e4, width, [-apart, apart], [0.5, 0.5], uniform=True, square=True)
+    y = np.random.default_rng(0).uniform(-8900, 8900, (20, 1))
+    assert own.truth(y, 0.0) == pytest.approx(y[:, 0] ** 2 + apart**2 + width**2, rel=1e-8)
 
 
 @pytest.mark.parametrize("cases", [15, pytest.param(200, marks=pytest.mark.slow)])
