@@ -96,7 +96,7 @@ class NormflowsDensity(TransformedDensity):
         bound = bounds(proposal.problem, proposal.bijectors, theta, y)
         # Bijectors of the coordinates, their parameters, and their bounds.
         self._coordinates = [
-            (b, b.prepare(y.new_zeros(b.width)), None if bound is None else bound[:, i])
+            (b, b.prepare(y.new_zeros(b.width)), None if bound is None else bound[i])
             for i, b in enumerate(proposal.bijectors)
         ]
 
