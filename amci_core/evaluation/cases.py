@@ -208,13 +208,11 @@ class Sweep:
             "truth_error": float(truth.standard_error),
             "seconds": time.perf_counter() - began,
         }
-        tables = []
-        for name in self.estimators:
-            table = pd.DataFrame(
-                {"estimator": name, "draws": self.draws, **_figures(curves[name])}
-            )
-            tables.append(table)
-        rows = pd.concat(tables, ignore_index=True)
+        tables = {
+            name: pd.DataFrame(_figures(curves[name]), index=self.draws)
+            for name in self.estimators
+        }
+        rows = pd.concat(tables, names=["estimator", "draws"]).reset_index()
         return pd.DataFrame([case] * len(rows)).join(rows)
 
     @property
