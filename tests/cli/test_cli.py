@@ -7,30 +7,18 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import amci_core as amci
-from amci_core.cli import main
 from amci_core.io import pretrained_root
 
 PROBLEM = amci.problem("tail-1d")
+ORACLE = amci.load_proposals(PROBLEM, variant="oracle")
 ESTIMATE = "estimate tail-1d --variant oracle"
 PAPER = pretrained_root() / "tail-1d" / "paper"
 EVALUATE = "evaluate tail-1d --variant oracle"
 COMMANDS = ("problems", "estimate", "diagnose", "evaluate", "train", "new", "check")
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs `amci` with these words; gives its exit code, stdout and stderr."""
-
-    def call(words: str):
-        with pytest.raises(SystemExit) as ended:
-            main(words.split())
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return call
 
 
 def strict(text: str):
@@ -65,22 +53,11 @@ def test_problems_are_listed(run):
     assert "theta: [0.0, 5.0]^1\n" in out
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    ["amci", "reuse:0.9:0.1"],
-)
+@pytest.mark.parametrize("estimator", ["amci", "reuse:0.9:0.1"])
 def test_estimate_gives_what_python_gives(run, estimator):
     words = f"{ESTIMATE} --y 1 --theta 1.5 --draws 64 --seed 4 --estimator {estimator}"
     found = strict(succeeded(run(f"{words} --format json")))
-    expected = amci.estimate(
-        PROBLEM,
-        amci.load_proposals("tail-1d", variant="oracle"),
-        1.0,
-        1.5,
-        draws=64,
-        estimator=estimator,
-        seed=4,
-    )
+    expected = amci.estimate(PROBLEM, ORACLE, 1.0, 1.5, draws=64, estimator=estimator, seed=4)
     assert found["value"] == expected.value
     # JSON has neither NaN nor infinity: both become null. An exact q1 misses a part of E2.
     known = bool(np.isfinite(expected.standard_error))
@@ -101,20 +78,11 @@ def test_estimate_gives_what_python_gives(run, estimator):
 def test_saved_results_name_the_version_the_seed_and_the_weights(run):
     files = {name: (PAPER / f"{name}.safetensors").read_bytes() for name in ("q1_plus", "q2")}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    for words in (
-        "estimate tail-1d --variant paper --y 1 --theta 3 --seed 5",
-        "evaluate tail-1d --variant paper --cases 1 --runs 2 --draws 2 --seed 5",
-    ):
-        found = strict(succeeded(run(f"{words} --format json")))
+    for words in ("estimate tail-1d --y 1 --theta 3", "evaluate tail-1d --cases 1 --runs 2"):
+        found = strict(succeeded(run(words, "--variant paper --seed 5 --format json")))
         assert found["weights"] == hashes
         assert found["versions"]["amci-explorer"] == amci.__version__
         assert found["seed"] == 5
-
-
-def test_weights_of_all_proposals_that_an_estimate_draws_from_are_named(run):
-    # `amci-cv` draws from q1_complement as well.
-    found = strict(succeeded(run("estimate tail-1d --y 1 --theta 3 --format json")))
-    assert set(found["weights"]) == {"q1_plus", "q2", "q1_complement"}
 
 
 def test_what_is_not_finite_becomes_null(run):
@@ -129,36 +97,38 @@ def test_what_is_not_finite_becomes_null(run):
 def test_evaluate_gives_what_python_gives(run):
     words = "--cases 6 --runs 5 --draws 2,10,100 --estimators amci,snis-qm,bound --seed 7"
     found = strict(succeeded(run(f"{EVALUATE} {words} --format json")))
-    expected = amci.evaluate(
-        PROBLEM,
-        amci.load_proposals("tail-1d", variant="oracle"),
-        cases=6,
-        runs=5,
-        draws=[2, 10, 100],
-        estimators=["amci", "snis-qm", "bound"],
-        seed=7,
-    )
-    assert found["estimators"] == expected.estimators
-    assert list(found["estimators"]) == ["amci", "snis-qm", "bound"]
-    assert (found["problem"], found["variant"]) == ("tail-1d", "oracle")
-    assert (found["draws"], found["cases"], found["runs"]) == ([2, 10, 100], 6, 5)
-    assert found["seed"] == 7
-    assert found["seconds"] > 0
+    how = {"cases": 6, "runs": 5, "draws": [2, 10, 100], "seed": 7}
+    names = ["amci", "snis-qm", "bound"]
+    expected = amci.evaluate(PROBLEM, ORACLE, **how, estimators=names).as_dict()
+    assert found.pop("seconds") > 0
+    assert {name: found[name] for name in expected if name != "seconds"} == {
+        name: value for name, value in expected.items() if name != "seconds"
+    }
 
 
-def test_evaluate_defaults_to_the_five_estimators(run):
-    found = strict(succeeded(run(f"{EVALUATE} --cases 2 --runs 2 --format json")))
-    assert list(found["estimators"]) == [
-        "amci",
-        "snis-q2",
-        "snis-qm",
-        "snis-qm-stratified",
-        "snis-q1",
-        "bound",
-    ]
-    assert found["draws"] == [2, 10, 100, 1000]
+def test_evaluate_prints_a_table_of_the_default_estimators_and_totals(run):
     out = succeeded(run(f"{EVALUATE} --cases 2 --runs 2"))
-    assert all(word in out for word in ("snis-qm", "bound", "1,000 draws"))
+    names = ("amci", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1", "bound")
+    assert [line.split()[0] for line in out.splitlines()[2:8]] == [*names]
+    assert all(f"{total} draws" in out for total in ("2", "10", "100", "1,000"))
+
+
+def test_evaluate_takes_cases_and_truths_from_a_file(run, tmp_path):
+    y, theta = np.array([[1.0], [0.0]]), np.array([[2.0], [1.0]])
+    mu = PROBLEM.truth(y, theta)
+    columns = {"y": y[:, 0], "theta": theta[:, 0], "value": mu}
+    path = tmp_path / "known.csv"
+    pd.DataFrame(columns).to_csv(path, index=False)
+    how = "--runs 5 --draws 10,20 --truth"
+    found = strict(succeeded(run(EVALUATE, "--format json", how, path)))
+    expected = amci.evaluate(PROBLEM, ORACLE, cases=(y, theta), truth=mu, runs=5, draws=[10, 20])
+    assert (found["cases"], found["estimators"]) == (2, expected.estimators)
+    pd.DataFrame(columns | {"error": mu}).to_csv(path, index=False)
+    out = succeeded(run(EVALUATE, how, path))
+    assert "amci at 10 draws: mu too uncertain in 2 of 2 cases" in out
+    code, _, err = run(EVALUATE, "--cases 5", how, path)
+    said = "amci: --cases: leave it out with --truth, whose file has the cases\n"
+    assert (code, err) == (2, said)
 
 
 @pytest.mark.parametrize(

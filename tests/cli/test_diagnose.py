@@ -12,21 +12,7 @@ import pytest
 from scipy.stats import norm
 
 import amci_core as amci
-from amci_core.cli import main
 from amci_core.tabular import MAX_ROWS, read_columns
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs `amci` with these words; gives its exit code, stdout and stderr."""
-
-    def call(*words):
-        with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -7,22 +7,12 @@ import pytest
 from own_problems import WRITTEN_OUT
 
 import amci_core as amci
-from amci_core.cli import main
 from amci_core.training import learn, quality
 
 
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Runs `amci` with these words in an empty folder; gives exit code, stdout and stderr."""
+@pytest.fixture(autouse=True)
+def _(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def call(words: str):
-        with pytest.raises(SystemExit) as ended:
-            main(words.split())
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.mark.slow

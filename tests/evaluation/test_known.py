@@ -1,7 +1,5 @@
 """Errors counted from values that come from elsewhere, with their cases, from Python or a file."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,6 @@ from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
-from amci_core.cli import main
 from amci_core.evaluation import KnownCases, read_cases
 from amci_core.flows import Proposals
 from amci_core.models.gaussian import log_orthant
@@ -104,11 +101,7 @@ def test_several_dimensions_have_a_column_each(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "a.txt",
-            "",
-            "table: expected a name that ends in .csv or .parquet",
-        ),
+        ("a.txt", "", "table: expected a name that ends in .csv or .parquet"),
         ("a.csv", "y,theta\n1,2", "expected the columns y, theta, value and, .*, got y, theta"),
         ("a.csv", "y,theta,value\n1,2", "a.csv: expected finite numbers as value"),
         ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),
@@ -118,54 +111,6 @@ def test_several_dimensions_have_a_column_each(tmp_path):
 def test_what_is_wrong_with_a_file_is_named(name, text, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         read_cases(write(tmp_path, text, name), PROBLEM)
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        with pytest.raises(SystemExit) as ended:
-            main(list(map(str, words)))
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return call
-
-
-def test_the_command_line_takes_them(run, tmp_path):
-    path = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU))
-    how = ("evaluate", "tail-1d", "--runs", 5, "--draws", "10,20", "--truth", path)
-    code, out, err = run(*how, "--format", "json")
-    assert (code, err) == (0, "")
-    found = amci.evaluate(
-        PROBLEM,
-        amci.load_proposals("tail-1d"),
-        cases=(Y, THETA),
-        truth=MU,
-        runs=5,
-        draws=[10, 20],
-    )
-    assert json.loads(out)["cases"] == 3
-    assert json.loads(out)["estimators"] == found.estimators
-    rough = write(tmp_path, csv(Y[:, 0], THETA[:, 0], MU, MU, header="y,theta,value,error"))
-    code, out, _ = run(*how[:-1], rough)
-    assert code == 0
-    said = "amci at 10 draws: mu too uncertain in 3 of 3 cases"
-    assert said in out
-    code, _, err = run(*how, "--cases", 5)
-    assert (code, err) == (
-        2,
-        "amci: --cases: leave it out with --truth, whose file has the cases\n",
-    )
-    code, _, err = run(*how[:-1], tmp_path / "none.csv")
-    assert code == 2
-    assert "none.csv" in err
-
-
-def test_the_command_line_asks_for_them_where_the_truth_is_not_known(run, monkeypatch):
-    monkeypatch.setattr(amci, "problem", hidden, raising=False)
-    code, _, err = run("evaluate", "tail-1d", "--variant", "oracle")
-    assert code == 2
-    assert err.startswith("amci: truth: tail-1d has no known mu. ")
 
 
 def test_the_error_of_a_problems_own_truth_is_stated():
