@@ -2,7 +2,7 @@ r"""The clock of trainings."""
 
 from __future__ import annotations
 
-__all__ = ["now", "seconds_per_point"]
+__all__ = ["now"]
 
 import time
 from collections.abc import Callable

@@ -7,7 +7,7 @@ most from the prior are the axes of rotated forms; and a short training on them 
 
 from __future__ import annotations
 
-__all__ = ["Start", "initialize", "pretraining"]
+__all__ = ["initialize"]
 
 import math
 from collections.abc import Callable, Mapping

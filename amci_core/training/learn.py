@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["learn"]
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -242,11 +243,11 @@ class _Training:
                         report(news.progress)
                 except (NotReached, TrainingDiverged) as error:
                     # The best so far, or else the defensive density; the others are trained.
-                    self._record["failed"] |= {name: str(error)}
+                    self._record["failed"][name] = str(error)
                     say(f"{name}: {error}")
                     if not self.reported and name == self._left[-1]:
                         raise
-                self._record["complete"] += [name]
+                self._record["complete"].append(name)
                 self._save()
             say("checks the proposals at held-out cases")
             self._judge(say)
@@ -261,7 +262,7 @@ class _Training:
         return Proposals(
             problem=self._problem.name,
             variant=self._choices.variant,
-            card={"configuration": self._record},
+            card={"configuration": copy.deepcopy(self._record)},
             fingerprint=self._problem.fingerprint,
             **{"q1_plus": None, "q1_minus": None, "q2": None, **self._flows},
         )
@@ -285,16 +286,11 @@ class _Training:
     def _take(self, name: str, news: News) -> None:
         """Takes the best so far of a run, and its record."""
         record = self._record
-        others = sum(s for other, s in record["seconds"].items() if other != name)
-        changes = {
-            "steps": news.steps,
-            "seconds": round(clock.now() - self._began - others, 1),
-            "recipe": news.recipe,
-            "proposals": news.built,
-        }
-        # A new record for each report: those before belong to the proposals before.
-        changed = {field: {**record[field], name: value} for field, value in changes.items()}
-        self._record = {**record, **changed}
+        of_others = sum(s for other, s in record["seconds"].items() if other != name)
+        record["seconds"][name] = round(clock.now() - self._began - of_others, 1)
+        record["steps"][name] = news.steps
+        record["recipe"][name] = news.recipe
+        record["proposals"][name] = news.built
         self._flows[name] = news.flow
         self.reported = True
         if name == OF_HISTORY and news.steps in self._moments:
@@ -312,8 +308,9 @@ class _Training:
             "seconds": round(progress.seconds, 2),
             "relative_variance": progress.best if math.isfinite(progress.best) else None,
         }
+        # Those after it are of a training that was broken off.
         before = [known for known in self._record["snapshots"] if known["step"] < progress.step]
-        self._record = {**self._record, "snapshots": [*before, snapshot]}
+        self._record["snapshots"] = [*before, snapshot]
 
     def _save(self) -> None:
         if self._folder is not None:
@@ -331,7 +328,7 @@ class _Training:
         failed = self._record["failed"].items()
         missing = [f"{name} could not be trained ({why})" for name, why in failed]
         verdict["text"] = "; ".join([*missing, verdict["text"]])
-        self._record = {**self._record, "verdict": verdict}
+        self._record["verdict"] = verdict
         say(verdict["text"])
 
 

@@ -7,14 +7,7 @@ wake-sleep, which refines. A new one is a subclass of `Objective`, which `learn`
 
 from __future__ import annotations
 
-__all__ = [
-    "OBJECTIVES",
-    "LikelihoodObjective",
-    "Objective",
-    "PaperObjective",
-    "RefineObjective",
-    "objective_class",
-]
+__all__ = ["OBJECTIVES", "Objective"]
 
 import math
 from abc import ABC, abstractmethod
@@ -187,17 +180,18 @@ class RefineObjective(Objective):
             raise ValueError(
                 f"objective: refine needs a flow, got {type(q).__name__}. Choose another family"
             )
-        share = self.from_proposal / (self.from_proposal + self.from_reference)
+        weight_of_q = self.from_proposal / (self.from_proposal + self.from_reference)
         with torch.no_grad():
             base = density.stratified_base_samples(self.from_proposal, self.generator)
-            own, _ = density.forward(base)
+            from_q, _ = density.forward(base)
             reference = self.target.reference(y, theta)
-            x = torch.cat([own, reference.draw(self.from_reference, self.generator)[0]], dim=-2)
+            from_h, _ = reference.draw(self.from_reference, self.generator)
+            x = torch.cat([from_q, from_h], dim=-2)
         self.last = x, y, theta
         log_q = density.log_prob(x)
         with torch.no_grad():
             log_m = torch.logaddexp(
-                log_q + math.log(share), reference.log_prob(x) + math.log1p(-share)
+                log_q + math.log(weight_of_q), reference.log_prob(x) + math.log1p(-weight_of_q)
             )
             log_g = self.target.log_density(x, y, theta)
             # Where q is zero there is no log q to move. Compared with -inf, so that a NaN goes on

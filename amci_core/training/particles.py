@@ -16,7 +16,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["NotReached", "draw_particles", "smc"]
+__all__ = ["draw_particles", "smc"]
 
 import math
 from collections.abc import Sequence

@@ -2,7 +2,7 @@ r"""The training run of one proposal: by its recipe, or automatic from particles
 
 from __future__ import annotations
 
-__all__ = ["AutomaticRun", "News", "run_recipe"]
+__all__ = ["AutomaticRun", "run_recipe"]
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -158,7 +158,7 @@ class Target:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._defence: dict[torch.dtype, Trainable] = {}
+        self._defensive: dict[torch.dtype, Trainable] = {}
         self.particles: Particles
         self.posterior: Particles | None = None
 
@@ -234,30 +234,23 @@ class Target:
 
     @property
     def refers(self) -> bool:
-        """Whether the problem has a reference of its own for this term, not the prior."""
+        """Whether the problem has a defensive density of its own for this term, not the prior."""
         return self.problem.has_defensive
 
-    def refer_to(self, defence: Trainable) -> None:
+    def refer_to(self, defensive: Trainable) -> None:
         """Takes another defensive density: more is known of it than the problem says."""
         kinds = torch.float32, torch.float64
-        self._defence = {kind: copy.deepcopy(defence).to(kind) for kind in kinds}
+        self._defensive = {kind: copy.deepcopy(defensive).to(kind) for kind in kinds}
 
     def reference(self, y: Tensor, theta: Tensor | None) -> Density:
         """The defensive density at y (*, D_y) and theta (*, D_theta), which covers the target."""
-        if self._defence:
-            return self._defence[y.dtype](y, theta)
+        if self._defensive:
+            return self._defensive[y.dtype](y, theta)
         return self.own(y, theta)
 
     def own(self, y: Tensor, theta: Tensor | None) -> Density:
         """The defensive density that the problem itself declares."""
         return DefensiveDensity(self.problem, y, theta, [self.term])
-
-
-class MinusTarget(Target):
-    """f_minus(x; theta) p(x, y), for q1_minus: the f_plus of -f."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.with_negated_f())
 
 
 class JointTarget(Target):
@@ -276,18 +269,12 @@ class JointTarget(Target):
         return self.problem.log_joint(x, y)
 
 
-class ComplementTarget(Target):
-    """(M - f(x; theta)) p(x, y), for q1_complement: the f_plus of M - f."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.complement())
-
-
-TARGETS: dict[str, type[Target]] = {
+# f_minus is the f_plus of -f, and the complement's is that of M - f.
+TARGETS: dict[str, Callable[[Problem], Target]] = {
     "q1_plus": Target,
-    "q1_minus": MinusTarget,
+    "q1_minus": lambda problem: Target(problem.with_negated_f()),
     "q2": JointTarget,
-    "q1_complement": ComplementTarget,
+    "q1_complement": lambda problem: Target(problem.complement()),
 }
 
 

@@ -223,7 +223,7 @@ class Trainer:
         self.optimizer = make(self.proposal.parameters(), recipe.learning_rate)
         self._held_out = HeldOut(target, **(held_out or {}))
         self.step, self.seconds = 0, 0.0
-        self._loss_sum, self._loss_steps, self._usual_norm, self._rate = 0.0, 0, 0.0, 1.0
+        self._losses, self._usual_norm, self._rate = list[float](), 0.0, 1.0
         began = clock.now()
         self._keep(self._held_out.quality(self.proposal))
         self._began, self._until = clock.now(), until
@@ -308,8 +308,7 @@ class Trainer:
         self._usual_norm = memory * self._usual_norm + (1 - memory) * min(norm, limit)
         self.optimizer.step()
         self.step += 1
-        self._loss_sum += value
-        self._loss_steps += 1
+        self._losses.append(value)
 
     def _cause(self) -> str:
         """Which method of the problem gave no number at the points of the last step, and where."""
@@ -338,8 +337,8 @@ class Trainer:
         field = self.objective.selects_by
         if getattr(quality, field) < getattr(self.best_quality, field):
             self._keep(quality)
-        loss = self._loss_sum / self._loss_steps if self._loss_steps else math.nan
-        self._loss_sum, self._loss_steps = 0.0, 0
+        loss = sum(self._losses) / len(self._losses) if self._losses else math.nan
+        self._losses.clear()
         steps = self.steps
         if math.isfinite(self._until) and self.step < steps:
             steps = max(self.step + 1, round(self.step / max(self.done, 1e-9)))

@@ -91,8 +91,3 @@ def test_the_posterior_s_particles_have_its_moments():
         mean, error = batch_mean(z**power)
         assert abs(mean - expected) < 5 * error
         assert error < 0.03
-
-
-def test_what_no_draw_reaches_asks_for_a_reference():
-    with pytest.raises(ValueError, match="Define sample_defensive and log_defensive"):
-        particles(Above(12), "q1_plus", torch.full((8, 1), 4.0))
