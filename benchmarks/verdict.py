@@ -572,7 +572,7 @@ def repeated(
 ) -> Runs:
     """The runs of a case of a shipped problem."""
     y, theta = (None if v is None else np.tile(np.atleast_1d(v), (runs, 1)) for v in (y, theta))
-    each = {COMPONENTS[j]: draws for j in ESTIMATORS[name].used(proposals.numbers)}
+    each = {COMPONENTS[j]: draws for j in ESTIMATORS[name].used(proposals.present)}
     found = amci.estimate(problem, proposals, y, theta, draws=each, estimator=name)
     return Runs.of(found, problem.truth(y, theta)[0])
 

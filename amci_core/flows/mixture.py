@@ -59,39 +59,6 @@ class MixtureDensity(ConditionalDensity):
         x, log_flow, log_defensive = self.draw_apart(n, generator)
         return x, self.mixed(log_flow, log_defensive)
 
-    def draw_apart(
-        self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """n points, and their log density under the flow and under the other.
-
-        Of uniform points of (0, 1]^D, (cases * n, D), the first coordinate chooses the component,
-        and is then stretched to (0, 1] again.
-        """
-        weight, u = self._weight, None
-        if uniform is None:
-            x, log_flow = self.flow.draw(n, generator)
-            chosen = torch.rand(log_flow.shape, device=x.device, generator=generator) < weight
-        else:
-            u = uniform.reshape(*self.batch_shape, n, -1)
-            chosen = u[..., 0] <= weight
-            first = ((u[..., 0] - weight) / (1 - weight)).where(~chosen, 1.0)
-            x, log_flow = self.flow.draw_from_uniform(_rows(first, u[..., 1:]))
-        most = int(chosen.sum(-1).max())
-        if most:
-            # The i-th place of the defensive component gets the i-th of its points.
-            other = self._defensive_points(most, chosen, u, generator).to(x)
-            place = (chosen.cumsum(-1) - 1).clamp(min=0)
-            x = torch.where(chosen[..., None], _gathered(other, place), x)
-            log_flow = torch.where(chosen, self.flow.log_prob(other).gather(-1, place), log_flow)
-        return x, log_flow, self.defensive.log_prob(x)
-
-    def _defensive_points(
-        self, most: int, chosen: Tensor, u: Tensor | None, generator: torch.Generator | None
-    ) -> Tensor:
-        """Points of the defensive component (*, most, D), for its places among (*, n)."""
-        x: Tensor = self.defensive.draw(most, generator)[0]
-        return x
-
     def draw_from_uniform(
         self, u: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -111,6 +78,40 @@ class MixtureDensity(ConditionalDensity):
         log_q = torch.logaddexp(first.clamp(min=least), second.clamp(min=least))
         return log_q.masked_fill(log_q == least, -math.inf)
 
+    def draw_apart(
+        self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """n points, and their log density under the flow and under the defensive component.
+
+        Of uniform points of (0, 1]^D, (cases * n, D), the first coordinate chooses the component,
+        and is then stretched to (0, 1] again. A defensive component without base samples draws
+        points of its own.
+        """
+        weight, u = self._weight, None
+        if uniform is None:
+            x, log_flow = self.flow.draw(n, generator)
+            chosen = torch.rand(log_flow.shape, device=x.device, generator=generator) < weight
+        else:
+            u = uniform.reshape(*self.batch_shape, n, -1)
+            chosen = u[..., 0] <= weight
+            first = ((u[..., 0] - weight) / (1 - weight)).where(~chosen, 1.0)
+            x, log_flow = self.flow.draw_from_uniform(_stretched(u, first))
+        most = int(chosen.sum(-1).max())
+        if most:
+            if u is None or not isinstance(self.defensive, TransformedDensity):
+                points = self.defensive.draw(most, generator)[0].to(x)
+            else:
+                # As many points of every case; those beyond its places are not used.
+                rows = chosen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
+                u = _gathered(u, rows)
+                u = _stretched(u, (u[..., 0] / weight).clamp(max=1))
+                points = self.defensive.draw_from_uniform(u, generator)[0].to(x)
+            # The i-th place of the defensive component gets the i-th of its points.
+            place = (chosen.cumsum(-1) - 1).clamp(min=0)
+            x = torch.where(chosen[..., None], _gathered(points, place), x)
+            log_flow = torch.where(chosen, self.flow.log_prob(points).gather(-1, place), log_flow)
+        return x, log_flow, self.defensive.log_prob(x)
+
 
 class TransformedMixture(MixtureDensity, TransformedDensity):
     """A mixture of two transformed densities, a transform of base samples itself.
@@ -119,8 +120,8 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
     """
 
     def __init__(self, flow: Any, defensive: Any, log_odds: Tensor | float) -> None:
-        MixtureDensity.__init__(self, flow, defensive, log_odds)
         TransformedDensity.__init__(self, flow.batch_shape, dim=flow.dim, like=flow.like)
+        MixtureDensity.__init__(self, flow, defensive, log_odds)
 
     def draw_apart(
         self, n: int, generator: torch.Generator | None = None, uniform: Tensor | None = None
@@ -131,26 +132,16 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         return self.draw_from_uniform(z)
 
-    def _defensive_points(
-        self, most: int, chosen: Tensor, u: Tensor | None, generator: torch.Generator | None
-    ) -> Tensor:
-        # As many points of every case; those beyond its places are not used.
-        rows = chosen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
-        u = _gathered(cast(Tensor, u), rows)
-        first = (u[..., 0] / self._weight).clamp(max=1)
-        x: Tensor = self.defensive.draw_from_uniform(_rows(first, u[..., 1:]))[0]
-        return x
-
 
 def _gathered(points: Tensor, rows: Tensor) -> Tensor:
     """The points (*, m, D) in rows (*, n): (*, n, D)."""
     return points.gather(-2, rows[..., None].expand(*rows.shape, points.shape[-1]))
 
 
-def _rows(first: Tensor, others: Tensor) -> Tensor:
-    """Rows of points of (0, 1]^D; a stretched coordinate may be rounded to zero."""
-    first = first.clamp(torch.finfo(first.dtype).tiny, 1)
-    return torch.cat([first[..., None], others], -1).flatten(0, -2)
+def _stretched(u: Tensor, first: Tensor) -> Tensor:
+    """Rows of points (*, n, D) of (0, 1]^D with another first coordinate (*, n)."""
+    first = first.clamp(torch.finfo(first.dtype).tiny, 1)  # rounding may take it to zero
+    return torch.cat([first[..., None], u[..., 1:]], -1).flatten(0, -2)
 
 
 class Mixture(Trainable):
@@ -176,12 +167,11 @@ class Mixture(Trainable):
         self, y: Tensor, theta: Tensor | None, defensive: ConditionalDensity | None = None
     ) -> MixtureDensity:
         """The density at y (*, D_y) and theta (*, D_theta), its defensive component if known."""
-        log_odds: Tensor | float
-        if isinstance(self.weight, Conditioner):
+        if isinstance(self.weight, float):
+            log_odds: Any = math.log(self.weight / (1 - self.weight))
+        else:
             free: Tensor = self.weight(*flat_cases(y, theta)).reshape(*y.shape[:-1], 1)
             log_odds = LOG_ODDS_AT_START + LOG_ODDS_SCALE * free
-        else:
-            log_odds = math.log(self.weight / (1 - self.weight))
         parts = self.flow.at(y, theta), defensive or self.defensive.at(y, theta)
         transformed = all(isinstance(part, TransformedDensity) for part in parts)
         return (TransformedMixture if transformed else MixtureDensity)(*parts, log_odds)
@@ -312,13 +302,12 @@ class CentresDensity(ConditionalDensity):
         t = noise * chi2.square().mean(-1).rsqrt()
         in_each = self._mixture.place(t[:, None])
         z = in_each.gather(1, which[:, None, :, None].expand_as(t[:, None]))[:, 0]
-        x = self._to_support.forward(z)[0].reshape(*self.batch_shape, n, -1)
+        x = self.by_batch(self._to_support.forward(z)[0])
         return x, self.log_prob(x)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        x = x.expand(*self.batch_shape, *x.shape[-2:])
-        z, log_det = self._to_support.inverse(x.reshape(-1, *x.shape[-2:]), None)
-        return (self._mixture.log_prob(z) + log_det).reshape(x.shape[:-1])
+        z, log_det = self._to_support.inverse(self.by_case(x))
+        return self.by_batch(self._mixture.log_prob(z) + log_det)
 
 
 def defensive_spline(

@@ -247,21 +247,16 @@ class Proposals:
         """The proposals that there are, q1_complement among them."""
         return {name: q for name in NAMES if (q := getattr(self, name)) is not None}
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Their numbers in `amci_core.estimators.COMPONENTS`."""
-        return tuple(COMPONENTS.index(name) for name in self.by_name)
-
     def at(self, y: Tensor, theta: Tensor | None) -> dict[int, ConditionalDensity]:
         """The densities at y (*, D_y) and theta (*, D_theta), by number; networks run once."""
         densities: dict[int, ConditionalDensity] = {}
-        for j in reversed(self.numbers):  # q2 before q1
-            proposal = self.by_name[COMPONENTS[j]]
+        for name, proposal in reversed(self.by_name.items()):  # q2 before q1
             if isinstance(proposal, Mixture) and proposal.defensive is self.q2 and 2 in densities:
-                densities[j] = proposal.at(y, theta, densities[2])
+                density: ConditionalDensity = proposal.at(y, theta, densities[2])
             else:
-                densities[j] = proposal(y, theta)
-        return {j: densities[j] for j in self.numbers}
+                density = proposal(y, theta)
+            densities[COMPONENTS.index(name)] = density
+        return dict(sorted(densities.items()))
 
 
 @dataclass(frozen=True)
@@ -324,7 +319,7 @@ def draw_all(
     """
     x: dict[Key, Tensor] = {}
     log_q: dict[Key, dict[Key, Tensor]] = {k: {} for k in densities}
-    # A defensive component that is one of the densities is evaluated once.
+    # Mixtures whose defensive component is one of the densities: it is evaluated once.
     components = {
         k: m
         for k, q in densities.items()
@@ -332,21 +327,19 @@ def draw_all(
         if isinstance(q, MixtureDensity) and q.defensive is other
     }
     for j, n in counts.items():
-        q, given = densities[j], (uniform or {}).get(j)
-        if isinstance(q, MixtureDensity) and j in components:
-            x[j], log_flow, log_defensive = q.draw_apart(n, generators[j], given)
+        q, u = densities[j], (uniform or {}).get(j)
+        if j in components:
+            x[j], log_flow, log_defensive = q.draw_apart(n, generators[j], u)
             log_q[j][j], log_q[components[j]][j] = q.mixed(log_flow, log_defensive), log_defensive
+        elif u is None:
+            x[j], log_q[j][j] = q.draw(n, generators[j])
         else:
-            x[j], log_q[j][j] = (
-                q.draw(n, generators[j])
-                if given is None
-                else q.draw_from_uniform(given, generators[j])
-            )
-    for k, q in sorted(densities.items(), key=lambda item: item[0] in components):
-        missing = [j for j in x if j not in log_q[k]]
+            x[j], log_q[j][j] = q.draw_from_uniform(u, generators[j])
+    for k in sorted(densities, key=lambda k: k in components):
+        q, missing = densities[k], [j for j in x if j not in log_q[k]]
         if missing:
             points = torch.cat([x[j] for j in missing], -2)
-            if isinstance(q, MixtureDensity) and k in components:
+            if k in components:
                 log_defensive = torch.cat([log_q[components[k]][j] for j in missing], -1)
                 values = q.mixed(q.flow.log_prob(points), log_defensive)
             else:
