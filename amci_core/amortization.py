@@ -75,7 +75,7 @@ class AmortizationMap(Printed):
         relative_variance: Delta-method variance of AMCI's estimate over mu^2, for one draw of each
             proposal, (m, n): where f >= 0 the sum of the terms' relative variances.
         relative_ess: Relative effective sample size of the draws for each term: 1 / (1 + its
-            relative variance), (T, m, n).
+            relative variance), (T, m, n); 0 for E1 where no draw has met f.
         pareto_k: k-hat of each term's weights on its own proposal, (T, m, n); -inf where these are
             equal, NaN where there are too few to say.
         bound_ratio: The least mean squared error of self-normalized importance sampling with
@@ -232,9 +232,12 @@ def _quality(
     seen = moments(drawn)
     # A proposal that all but misses its term has weights that overflow.
     covariance = np.where(np.isnan(seen.covariance), np.inf, seen.covariance)
+    # Draws that have not met f at all show no variance of it.
+    unseen = (seen.log_mean[..., :2] == -np.inf).all(axis=-1)
+    covariance[unseen, :2] = np.inf
     own_terms = np.diag(np.isin(range(len(TERMS)), present).astype(np.float64))
     one_draw = replace(seen, covariance=covariance, counts=np.ones(len(TERMS)))
-    variance = relative_variance(own_terms, one_draw)
+    variance = np.where(unseen, np.inf, relative_variance(own_terms, one_draw))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # The parts of mu, which can be zero where neither of them is.
         log_parts = seen.log_mean[..., :2] - seen.log_mean[..., 2:]

@@ -75,6 +75,14 @@ def test_a_proposal_that_misses_its_term_is_seen_to():
     assert found.relative_ess[:, 0, 2].min() < 1e-3
 
 
+def test_an_f_that_no_draw_has_met_is_not_taken_for_known():
+    problem = amci.with_target("tail-1d", "1.0*(x1 > 1000)")
+    found = amortization_map(problem, imperfect(problem.name), size=2, draws=32)
+    assert not np.isfinite(found.relative_variance).any()
+    assert (found.relative_ess[0] == 0).all()
+    assert (found.relative_ess[1] > 0.1).all()
+
+
 def test_a_map_grows_from_coarse_to_fine_and_its_cases_never_change(problem):
     settings = {"size": 17, "draws": 64, "seed": 3}
     steps = []
