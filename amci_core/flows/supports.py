@@ -222,7 +222,7 @@ class SoftHalfLine(HalfLine):
         log_scale = self._log_scale(free)
         return shift, log_scale, log_scale.exp()
 
-    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale = prepared
         # At u = 1 lies the bound itself, where the density is zero: half a rounding error beside.
         u = u.clamp(max=1 - torch.finfo(u.dtype).eps / 2)
@@ -231,7 +231,7 @@ class SoftHalfLine(HalfLine):
         log_det = log_scale + math.log(self.LOGISTIC_SCALE) + logsigmoid(inner)
         return scale * softplus(inner), log_det - log_u - log_rest
 
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale = prepared
         inside = z > 0
         excess = z.where(inside, 1.0) / scale
@@ -258,7 +258,7 @@ class CutHalfLine(HalfLine):
         scale = log_scale.exp()
         return shift, log_scale, scale, logsigmoid(shift / scale)
 
-    def quantile(self, u: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale, log_mass = prepared
         log_survival = u.log() + log_mass
         log_rest = torch.log(-torch.expm1(log_survival))
@@ -266,7 +266,7 @@ class CutHalfLine(HalfLine):
         excess = (shift + scale * (log_rest - log_survival)).clamp(min=0)
         return excess, log_scale - u.log() - log_rest
 
-    def cumulative(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def cumulative(self, z: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale, log_mass = prepared
         standardized = (z - shift) / scale
         u = (logsigmoid(-standardized) - log_mass).exp().clamp(max=1)
