@@ -103,18 +103,24 @@ def requirements_near(check: Mapping[str, Any], y: Array, theta: Array | None) -
         theta: (*, D_theta), or None.
     """
     cases = check["cases"]
-    there = np.array([[*(case["y"] or []), *(case["theta"] or [])] for case in cases], float)
-    here = y if theta is None else np.concatenate([y, theta], -1)
-    least = np.maximum(1e-12 * np.abs(there).max(0), 1e-100)
-    scale = np.maximum(there.std(0), least)
-    nearest = np.square((here[..., None, :] - there) / scale).sum(-1).argmin(-1)
-    # Without particles of a term that no proposal drew, its share is the proposal's own word.
+    checked = np.array([[*(case["y"] or []), *(case["theta"] or [])] for case in cases], float)
+    at = y if theta is None else np.concatenate([y, theta], -1)
+    lowest, highest = checked.min(0), checked.max(0)
+    least = np.maximum(1e-12 * np.maximum(-lowest, highest), 1e-100)
+    spread = np.maximum(checked.std(0), least)
+    nearest = np.square((at[..., None, :] - checked) / spread).sum(-1).argmin(-1)
+    beyond = ((at < lowest - spread) | (at > highest + spread)).any(-1)[..., None]
+    # Only particles of a term show what no proposal draws: its relative ESS does not.
     sure = [case["missed"] == 0 and case.get("particles", True) for case in cases]
-    share = np.where(sure, [case["share"] for case in cases], 0.0)
-    others = GOOD if len(cases) >= LEAST_CASES and share.min() > LEAST_GOOD else INEXACT
-    others = POOR if any(case["level"] != RELIABLE for case in cases) else others
-    beyond = ((here < there.min(0) - scale) | (here > there.max(0) + scale)).any(-1)[..., None]
-    needed = np.select([beyond, share[nearest, None] > ALL_BUT_EXACT], [UNKNOWN, EXACT], others)
+    relative_ess = np.where(sure, [case["share"] for case in cases], 0.0)
+    if any(case["level"] != RELIABLE for case in cases):
+        others = POOR
+    elif len(cases) >= LEAST_CASES and relative_ess.min() > LEAST_GOOD:
+        others = GOOD
+    else:
+        others = INEXACT
+    exact = relative_ess[nearest, None] > ALL_BUT_EXACT
+    needed = np.select([beyond, exact], [UNKNOWN, EXACT], others)
     return Requirements(needed[..., 0], needed[..., 1])
 
 
@@ -163,12 +169,13 @@ class Verdict:
         reasons, code = self.reasons, self.codes.item()
         if code != RELIABLE:
             return f"{LEVELS[code]}: {reasons[0]}"
-        n, needed = self.determined_by.item(), self.needed.item()
-        checked = needed not in (UNKNOWN[0], OWN * UNKNOWN[0])
-        by = f"about {n:,.0f} draws determine its error, {needed:.2g} are needed"
-        by += " after the long check of these proposals" * checked
-        by = by if np.isfinite(n) else "it has no error"
-        return f"{LEVELS[code]}: {'; '.join([by] * (not np.isnan(n)) + [*reasons])}"
+        N, needed = self.determined_by.item(), self.needed.item()
+        grounds = f"about {N:,.0f} draws determine its error, {needed:.2g} are needed"
+        if np.isinf(N):
+            grounds = "it has no error"
+        elif needed not in (UNKNOWN[0], OWN * UNKNOWN[0]):
+            grounds += " after the long check of these proposals"
+        return "; ".join([f"{LEVELS[code]}: {grounds}", *reasons])
 
     def as_dict(self) -> dict[str, Any]:
         """Level, text and reasons of a single estimate, for JSON."""
@@ -179,14 +186,14 @@ class Verdict:
             further = self.reasons[1:] if self.codes.item() else ()
             return "\n  ".join((self.text, *further))
         counts = np.bincount(self.codes.ravel(), minlength=len(LEVELS))
-        said = [f"{n:,} {level}" for n, level in zip(counts, LEVELS, strict=True) if n]
-        return f"{', '.join(said) or 'none'}, of {self.codes.size:,} estimates"
+        levels = [f"{n:,} {level}" for n, level in zip(counts, LEVELS, strict=True) if n]
+        return f"{', '.join(levels) or 'none'}, of {self.codes.size:,} estimates"
 
     __repr__ = __str__
 
     def __getitem__(self, index: Any) -> Verdict:
         place = (*index, ...) if isinstance(index, tuple) else (index, ...)
-        return Verdict(*(getattr(self, each.name)[place] for each in fields(self)))
+        return Verdict(*(getattr(self, field.name)[place] for field in fields(self)))
 
 
 class _Reason(NamedTuple):
@@ -324,9 +331,9 @@ def _defensive_ess(control: Regression) -> dict[str, Array]:
             continue
         ess_t = effective(draws.log_factor(t, part))
         if draws.signed and t < 2:
-            sides = control.combined.log_terms[..., 0, :2]
-            share = np.exp(sides[..., t] - np.logaddexp(sides[..., 0], sides[..., 1]))
-            ess_t = np.where(share > LEAST_SIDE, ess_t, np.inf)
+            log_E1 = control.combined.log_terms[..., 0, :2]
+            part_of_E1 = np.exp(log_E1[..., t] - np.logaddexp(log_E1[..., 0], log_E1[..., 1]))
+            ess_t = np.where(part_of_E1 > LEAST_SIDE, ess_t, np.inf)
         ess["E1" if t == 0 and not draws.signed else name] = ess_t
     return ess
 

@@ -109,15 +109,15 @@ def estimate_to(
         following = min(2 * total, draws - before - total)
         left, at_once = [], max(POINTS // total, 1)
         for cases in np.split(unfinished, range(at_once, len(unfinished), at_once)):
-            found = estimates(cases, total)
-            reached = found.verdict.codes == RELIABLE
-            reached &= found.relative_half_width(LEVEL) <= relative_error
+            e = estimates(cases, total)
+            reached = e.verdict.codes == RELIABLE
+            reached &= e.relative_half_width(LEVEL) <= relative_error
             ends = reached if following > total else np.ones_like(reached)
-            uncertainty = _of_cases(found.uncertainty, ends)
-            spent = np.full(ends.sum(), before + found.draws)
-            parts.append((cases[ends], found.value[ends], uncertainty, found.verdict[ends], spent))
+            spent = np.full(ends.sum(), before + e.draws)
+            uncertainty = _of_cases(e.uncertainty, ends)
+            parts.append((cases[ends], e.value[ends], uncertainty, e.verdict[ends], spent))
             left.append(cases[~ends])
-        unfinished, before, total = np.concatenate(left), before + found.draws, following
+        unfinished, before, total = np.concatenate(left), before + e.draws, following
 
     ended, values, uncertainties, verdicts, spent_by_part = zip(*parts, strict=True)
     order = np.argsort(np.concatenate(ended))

@@ -91,9 +91,9 @@ class EstimateBase:
     @property
     def relative_standard_error(self) -> Array:
         """`standard_error` over |value|, (*), for a mu of any size."""
-        found = self.uncertainty
+        error, log_unit = self.uncertainty.standard_error, self.uncertainty.log_unit
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(found.standard_error * np.exp(found.log_unit - self.log_value))
+            return np.asarray(error * np.exp(log_unit - self.log_value))
 
     def _in_f(self, values: Array) -> Array:
         """Values (*) in the unit of `uncertainty` in units of f."""
@@ -213,15 +213,13 @@ class Estimate(EstimateBase):
         With draws of q1_complement also E1_complement, the integral of (M - f) p(x, y).
         """
         sign, log_terms = self.combined.sign[..., -1, :], self.combined.log_terms[..., -1, :]
-        found = {
-            name: Term(log_terms[..., t], sign[..., t])
-            for t, name in enumerate(TERMS)
-            if t != 1 or self.prepared.draws.signed
+        terms = {
+            TERMS[t]: Term(log_terms[..., t], sign[..., t]) for t in self.prepared.draws.terms
         }
         if self.bound is not None:
             log_value = self._complement.combine().log_terms[..., -1, 0]
-            found["E1_complement"] = Term(log_value, np.isfinite(log_value) * 1.0)
-        return found
+            terms["E1_complement"] = Term(log_value, np.isfinite(log_value) * 1.0)
+        return terms
 
     @property
     def bound(self) -> float | None:
@@ -269,11 +267,11 @@ class Estimate(EstimateBase):
     @cached_property
     def diagnostics(self) -> dict[str, TermDiagnostics]:
         """Per term: effective sample size, largest weight, k-hat, and the mass that is missed."""
-        found = diagnose(self.prepared, self._pooled)
+        diagnostics = diagnose(self.prepared, self._pooled)
         if self.bound is not None:
             other = self._complement
-            found["E1_complement"] = diagnose(other, pooled(other.draws))["E1_plus"]
-        return found
+            diagnostics["E1_complement"] = diagnose(other, pooled(other.draws))["E1_plus"]
+        return diagnostics
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -286,8 +284,8 @@ class Estimate(EstimateBase):
             name: {"value": term.value, "log_value": term.log_value, "sign": term.sign}
             for name, term in self.terms.items()
         }
-        for name, found in self.diagnostics.items():
-            terms[name] |= {figure: getattr(found, figure) for figure in FIGURES}
+        for name, diagnostics in self.diagnostics.items():
+            terms[name] |= {figure: getattr(diagnostics, figure) for figure in FIGURES}
         return super().as_dict() | {"shift": self.shift, "draws": self.draws, "terms": terms}
 
 
@@ -335,18 +333,19 @@ class Precise(EstimateBase):
     __repr__ = __str__
 
 
-def _of_batch(found: EstimateBase) -> str:
+def _of_batch(e: EstimateBase) -> str:
     """How the estimates of a batch range, in three lines."""
-    n, shape, relative = found.value.size, found.value.shape, found.relative_standard_error
-    known = relative[np.isfinite(relative)]
-    errors = "not known"
+    values, errors = e.value[~np.isnan(e.value)], e.relative_standard_error
+    known = errors[np.isfinite(errors)]
+    ends, spread = "no value", "not known"
+    if values.size:
+        ends = f"{values.min():.4g} to {values.max():.4g}"
     if known.size:
-        errors = f"{100 * np.median(known):.3g} % in the median, {100 * known.max():.3g} % at most"
-        errors += f", not known for {n - known.size:,}" if known.size < n else ""
-    there = found.value[~np.isnan(found.value)]
-    values = f"{there.min():.4g} to {there.max():.4g}" if there.size else "no value"
+        spread = f"{100 * np.median(known):.3g} % in the median, {100 * known.max():.3g} % at most"
+        if known.size < errors.size:
+            spread += f", not known for {errors.size - known.size:,}"
     return (
-        f"{n:,} estimates of mu, shape {shape}: {values}\n"
-        f"relative standard error: {errors}\n"
-        f"{found.verdict}"
+        f"{e.value.size:,} estimates of mu, shape {e.value.shape}: {ends}\n"
+        f"relative standard error: {spread}\n"
+        f"{e.verdict}"
     )

@@ -154,16 +154,16 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
     mean_Q = Q.mean(axis=-1)
     X = Q - mean_Q[..., None]
     gram = X @ X.swapaxes(-1, -2) + ridge * draws.n * np.eye(len(ratios))
-    own = {j: Start(_log_E0(draws, j), ratios[j]) for j in draws.present}
+    starts = {j: Start(_log_E0(draws, j), ratios[j]) for j in draws.present}
     if draws.f_max is not None and draws.count(0) and draws.count(COMPLEMENT):
-        own[COMPLEMENT] = Start(_log_E0(draws.complement(), 0), ratios[COMPLEMENT])
+        starts[COMPLEMENT] = Start(_log_E0(draws.complement(), 0), ratios[COMPLEMENT])
 
     sign, log_terms, fits = np.zeros((*draws.batch, 3)), np.full((*draws.batch, 3), -np.inf), {}
     for t in draws.terms:
         if t == 2 and draws.log_E2 is not None:
             sign[..., 2], log_terms[..., 2] = 1.0, draws.log_E2
             continue
-        start = _start(seen, own, t)
+        start = _start(seen, starts, t)
         log_y = seen.log_terms[t] - seen.log_mixture
         largest = np.max([log_y.max(axis=-1), *(summand.log_E0 for summand in start)], axis=0)
         log_unit = np.where(largest > -np.inf, largest, 0.0)
@@ -181,36 +181,28 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
     return Regression(combined, draws, ratios, fits)
 
 
-def _start(seen: Pooled, own: Mapping[int, Start], t: int) -> list[Start]:
+def _start(seen: Pooled, starts: Mapping[int, Start], t: int) -> list[Start]:
     """The summands of what term t starts from: E0_t, or both sides of f where that is better.
 
     Arguments:
         seen: The draws, pooled.
-        own: E0 and Q of each proposal that has draws, by its number.
+        starts: E0 and Q of each proposal that has draws, by its number.
         t: The term.
     """
-    draws, one_side = seen.draws, [own[t]] if t in own else []
-    if draws.f_max is None or COMPLEMENT not in own or t == 1:
-        return one_side
-    log_M = np.log(draws.f_max)
+    one_side = [starts[t]] if t in starts else []
+    both_sides = _both_sides(seen, starts, t)
+    if not one_side or not both_sides:
+        return one_side or both_sides
     if t == 0:
-        if draws.log_E2 is None:
-            return one_side
-        # M E2 - E0_1c, whose residuals are compared in the unit M E2.
-        log_E2 = np.broadcast_to(draws.log_E2, draws.batch)
-        P = np.exp(draws.log_joint - log_E2[..., None] - seen.log_mixture)
-        both_sides = [Start(log_M + log_E2, P), own[COMPLEMENT]._replace(sign=-1.0)]
-        residuals = [_residual(seen, 0, start, log_M + log_E2) for start in (one_side, both_sides)]
+        # Both in the unit M E2.
+        unit = both_sides[0].log_E0
+        residuals = [_residual(seen, 0, start, unit) for start in (one_side, both_sides)]
     else:
-        # (E0_1 + E0_1c) / M.
-        both_sides = [own[j]._replace(log_E0=own[j].log_E0 - log_M) for j in (0, COMPLEMENT)]
-        if not one_side:
-            return both_sides
-        r_1 = _residual(seen, 0, [own[0]], own[0].log_E0)
+        r_1 = _residual(seen, 0, [starts[0]], starts[0].log_E0)
+        units = [one_side[0].log_E0, np.logaddexp(*(start.log_E0 for start in both_sides))]
         residuals = [
-            _residual(seen, 2, start, np.logaddexp.reduce([summand.log_E0 for summand in start]))
-            - r_1
-            for start in (one_side, both_sides)
+            _residual(seen, 2, start, unit) - r_1
+            for start, unit in zip((one_side, both_sides), units, strict=True)
         ]
     with np.errstate(over="ignore"):
         squares = [np.square(r).sum(axis=-1) for r in residuals]
@@ -218,6 +210,21 @@ def _start(seen: Pooled, own: Mapping[int, Start], t: int) -> list[Start]:
     taken = [(summand, better) for summand in one_side]
     taken += [(summand, ~better) for summand in both_sides]
     return [s._replace(log_E0=np.where(where, s.log_E0, -np.inf)) for s, where in taken]
+
+
+def _both_sides(seen: Pooled, starts: Mapping[int, Start], t: int) -> list[Start]:
+    """(E0_1 + E0_1c) / M for E2, and M E2 - E0_1c for E1 if E2 is known."""
+    draws = seen.draws
+    if draws.f_max is None or COMPLEMENT not in starts or t == 1:
+        return []
+    log_M = np.log(draws.f_max)
+    if t == 2:
+        return [starts[j]._replace(log_E0=starts[j].log_E0 - log_M) for j in (0, COMPLEMENT)]
+    if draws.log_E2 is None:
+        return []
+    log_E2 = np.broadcast_to(draws.log_E2, draws.batch)
+    P = np.exp(draws.log_joint - log_E2[..., None] - seen.log_mixture)
+    return [Start(log_M + log_E2, P), starts[COMPLEMENT]._replace(sign=-1.0)]
 
 
 def _residual(seen: Pooled, t: int, start: list[Start], log_unit: Array) -> Array:
