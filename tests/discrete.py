@@ -100,8 +100,7 @@ def row(*parts: dict, signed: bool = False) -> Draws:
 
 def prepared(table: np.ndarray, draws: Draws) -> Prepared:
     """A table with all of these draws."""
-    counts = np.array([[draws.count(j) for j in range(3)]])
-    return Prepared(np.asarray(table), draws, counts)
+    return Prepared(np.asarray(table), draws)
 
 
 def judged(ready: Prepared, *, positive: bool = False) -> Estimate:

@@ -107,7 +107,6 @@ class Weighted(Estimator):
         return even
 
     def apply(self, draws, counts=None):
-        counts = draws.totals if counts is None else counts
         share = draws.count(0) / (draws.count(0) + draws.count(2))
         return Prepared(tables.reuse(share, share), draws, counts)
 '''

@@ -100,9 +100,9 @@ def estimate(
 
     Example:
         >>> import amci_core as amci
-        >>> found = amci.estimate("tail-1d", y=1.0, theta=3.0, draws=128)
+        >>> e = amci.estimate("tail-1d", y=1.0, theta=3.0, draws=128)
         >>> truth = amci.problem("tail-1d").truth(1.0, 3.0)
-        >>> bool(abs(found.value / truth - 1) < 1e-3), str(found.verdict.level)
+        >>> bool(abs(e.value / truth - 1) < 1e-3), str(e.verdict.level)
         (True, 'reliable')
     """
     problem, proposals = resolve_names(problem, proposals)
@@ -118,17 +118,17 @@ def estimate(
             stacklevel=2,
         )
     sampler = Sampler(problem, proposals, y, theta, shift)
-    used, own_only = chosen.used(sampler.present), not diagnose and chosen.own_densities
-    share = 0.0 if own_only else defensive
+    used, value_alone = chosen.used(sampler.present), not diagnose and chosen.own_densities
+    defensive = 0.0 if value_alone else defensive
     if isinstance(draws, Mapping):
-        counts = _per_proposal(draws, used, share)
+        counts = _per_proposal(draws, used, defensive)
         counts = whole_sets(counts) if chosen.points == "sobol" else counts
     else:
         check_count("draws", draws, low=1, high=MAX_POINTS)
-        counts = chosen.counts([draws], sampler.present, share)[0]
+        counts = chosen.counts([draws], sampler.present, defensive)[0]
     # An estimator that chooses the proposal of each draw by chance needs enough of each.
-    own = int(counts.sum() - counts[DEFENSIVE])
-    reserve = counts if chosen.fixed else chosen.reserve([own], sampler.present)
+    of_proposals = int(counts.sum() - counts[DEFENSIVE])
+    reserve = counts if chosen.fixed else chosen.reserve([of_proposals], sampler.present)
     reserve[DEFENSIVE] = counts[DEFENSIVE]
     points = int(reserve.sum()) * math.prod(y.shape[:-1])
     check_count("draws, of all proposals and cases together", points, low=1, high=MAX_POINTS)
@@ -138,22 +138,17 @@ def estimate(
         reserve,
         for_points,
         points=chosen.points,
-        own_only=own_only,
+        own_only=value_alone,
         defensive_generator=generators(seed, "defensive")[0],
     )
     if chosen.fixed:
         prepared = chosen.apply(drawn)
     else:
-        prepared = chosen.running(drawn, [own], for_choices)
-    return Estimate(
-        prepared=prepared,
-        positive=problem.nonnegative and not shift,
-        shift=shift,
-        # The check is of all proposals together.
-        requirements=requirements_of(proposals, y, theta)
-        if {j for j in sampler.present if j < len(PROPOSALS)} <= set(used)
-        else NOTHING_KNOWN,
-    )
+        prepared = chosen.running(drawn, [of_proposals], for_choices)
+    # The long check is of all proposals together.
+    all_used = {j for j in sampler.present if j < len(PROPOSALS)} <= set(used)
+    requirements = requirements_of(proposals, y, theta) if all_used else NOTHING_KNOWN
+    return Estimate(prepared, problem.nonnegative and not shift, shift, requirements)
 
 
 def requirements_of(proposals: Proposals, y: Tensor, theta: Tensor | None) -> Requirements:

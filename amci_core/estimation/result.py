@@ -232,8 +232,7 @@ class Estimate(EstimateBase):
     def _complement(self) -> Prepared:
         """(M - f) p(x, y) from q1_complement, by itself."""
         other = self.prepared.draws.complement()
-        counts, names = np.array([[other.count(0), 0, 0]]), (COMPONENTS[COMPLEMENT], "", "")
-        return Prepared(np.diag([1.0, 0, 0]), other, counts, names=names)
+        return Prepared(np.diag([1.0, 0, 0]), other, names=(COMPONENTS[COMPLEMENT], "", ""))
 
     @cached_property
     def _pooled(self) -> Pooled:

@@ -5,8 +5,10 @@ from __future__ import annotations
 __all__ = ["MAX_POINTS", "Sampler", "generators", "resolve_names"]
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,12 +46,19 @@ def resolve_names(
     name, problem = problem, check_problem(problem)
     if proposals is None or isinstance(proposals, str):
         if isinstance(name, str):
-            files = sorted((pretrained_root() / name).glob("*/*.*"))
-            stamps = [(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-            return problem, _shipped(name, proposals, tuple(stamps))
+            return problem, _shipped(name, proposals, _stamps(pretrained_root() / name))
         proposals = load_proposals(problem, variant=proposals)
     check_proposals(problem, proposals)
     return problem, proposals
+
+
+def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Each file of a folder with its time and size, which differ once it is written again."""
+    paths = [f"{place}/{file}" for place, _, files in os.walk(folder) for file in files]
+    stats = map(os.stat, paths)
+    return tuple(
+        (path, stat.st_mtime_ns, stat.st_size) for path, stat in zip(paths, stats, strict=True)
+    )
 
 
 @lru_cache(16)

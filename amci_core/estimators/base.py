@@ -78,9 +78,9 @@ class Prepared:
     """Draws and the table that makes estimates of them.
 
     Arguments:
-        table: Coefficients v[j, t], (3, 3), or a table for every case and budget, (*, B, 3, 3).
+        table: Coefficients v[j, t], (3, 3), or a table for every case and total, (*, B, 3, 3).
         draws: The draws that it applies to.
-        counts: How many of them for each budget, (B, 3).
+        counts: How many of them for each total, (B, 5) or (B, 3); None for one estimate from all.
         components: For a mixture with a fixed number of draws from each component, these draws by
             their components, in the same order.
         names: What the components in the proposals' places are called.
@@ -88,9 +88,14 @@ class Prepared:
 
     table: Table
     draws: Draws
-    counts: Counts
+    counts: Counts | None = None
     components: Draws | None = None
     names: tuple[str, ...] = PROPOSALS
+
+    @property
+    def rows(self) -> Counts:
+        """How many draws of each proposal every estimate is made of, (B, 5) or (B, 3)."""
+        return self.draws.totals if self.counts is None else self.counts
 
     @property
     def last_table(self) -> Table:
@@ -98,8 +103,8 @@ class Prepared:
         return self.table if self.table.ndim == 2 else self.table[..., -1, :, :]
 
     def combine(self) -> Combined:
-        """The estimates, one for each budget."""
-        return combine(self.table, self.draws, self.counts)
+        """The estimates, one for each total."""
+        return combine(self.table, self.draws, self.rows)
 
 
 def combine(table: Table, draws: Draws, counts: Counts) -> Combined:
@@ -162,8 +167,7 @@ class Estimator(ABC):
         >>> from amci_core.estimators import tables
         >>> class Halves(Estimator):  # half of each term from q1_plus, half from q2
         ...     def apply(self, draws, counts=None):
-        ...         rows = draws.totals if counts is None else counts
-        ...         return Prepared(tables.reuse(0.5, 0.5), draws, rows)
+        ...         return Prepared(tables.reuse(0.5, 0.5), draws, counts)
         >>> Halves().counts([10, 100], present=(0, 2))
         array([[ 5,  0,  5,  0,  0],
                [50,  0, 50,  0,  0]])

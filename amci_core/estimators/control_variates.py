@@ -62,7 +62,7 @@ class Regressed(Prepared):
     """Draws for AMCI with control variates; the table says what each term starts from."""
 
     def combine(self) -> Combined:
-        rows = [regress(self.draws.first(row)).combined for row in self.counts]
+        rows = [regress(self.draws.first(row)).combined for row in self.rows]
         sign = np.concatenate([row.sign for row in rows], axis=-2)
         return Combined(sign, np.concatenate([row.log_terms for row in rows], axis=-2))
 

@@ -78,7 +78,7 @@ class Tabled(Estimator):
                 f"{there} must sum to 1, got {table[:, 1].sum():g}. Use amci-cv, or a shift of at "
                 "most min f"
             )
-        return Prepared(table, draws, draws.totals if counts is None else counts)
+        return Prepared(table, draws, counts)
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,13 @@ class PaperReuse(Tabled):
         amci = super().apply(draws, counts)
         if len(draws.present) < 2:  # E2 is known
             return amci
-        chosen = []
-        for row in amci.counts:
-            seen = moments(draws.first(row[:DEFENSIVE]), robust=True)
-            best = tables.paper_optimum(seen)
-            # What cannot be judged from a few draws is left as it is without sharing.
-            judged = np.isfinite(best).all(axis=(-2, -1), keepdims=True)
-            chosen.append(np.where(judged, best, amci.table))
-        return replace(amci, table=np.stack(chosen, -3))
+        optima = []
+        for row in amci.rows:
+            optimum = tables.paper_optimum(moments(draws.first(row[:DEFENSIVE]), robust=True))
+            # AMCI's own table where a few draws do not determine the optimum.
+            known = np.isfinite(optimum).all(axis=(-2, -1), keepdims=True)
+            optima.append(np.where(known, optimum, amci.table))
+        return replace(amci, table=np.stack(optima, -3))
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class ControlVariates(Estimator):
     def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
         start = np.diag([float(j in draws.present) for j in range(3)])
         start[2, 2] *= draws.log_E2 is None
-        return Regressed(start, draws, draws.totals if counts is None else counts)
+        return Regressed(start, draws, counts)
 
 
 @dataclass(frozen=True)
@@ -169,8 +168,8 @@ class Mixture(Estimator):
 
     def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
         # q1_complement is none of the mixture's proposals.
-        own = {j: n for j, n in draws.counts.items() if j != COMPLEMENT}
-        return balanced(draws.first(own), draws.present)
+        counts_of_mixture = {j: n for j, n in draws.counts.items() if j != COMPLEMENT}
+        return balanced(draws.first(counts_of_mixture), draws.present)
 
 
 def balanced(draws: Draws, mixed: Sequence[int]) -> Prepared:
