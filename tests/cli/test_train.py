@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from amci_core import load_proposals
-from amci_core.cli import app, main
+from amci_core.cli import app
 from amci_core.training.quality import HeldOut
 
 MAIN = "import sys, amci_core.cli; amci_core.cli.main(sys.argv[1:])"
@@ -123,25 +123,20 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
         (["--bins", "8"], "bins: spline has its own, got 8. Leave it out"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_two(tmp_path, capsys, options, message):
-    with pytest.raises(SystemExit) as ended:
-        main(["train", "tail-1d", "--out", str(tmp_path / "out"), *options])
-    captured = capsys.readouterr()
-    assert ended.value.code == 2
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
+def test_bad_input_is_one_line_and_exit_code_two(run, tmp_path, options, message):
+    code, out, err = run("train tail-1d --out", tmp_path / "out", *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("options", [[], ["--variant", "learnt"]])
-def test_a_folder_of_others_is_refused_before_anything_is_trained(tmp_path, capsys, options):
+def test_a_folder_of_others_is_refused_before_anything_is_trained(run, tmp_path, options):
     (tmp_path / "thesis.tex").write_text("years")
-    with pytest.raises(SystemExit) as ended:
-        main(["train", "tail-1d", "--out", str(tmp_path), *options])
-    assert ended.value.code == 2
+    code, _, err = run("train tail-1d --out", tmp_path, *options)
+    assert code == 2
     expected = f"amci: folder: {tmp_path} holds files, such as thesis.tex. Choose a new or empty"
-    assert capsys.readouterr().err.startswith(expected)
+    assert err.startswith(expected)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -156,17 +151,15 @@ def test_a_program_that_ends_takes_no_folder_with_it(tmp_path, problem):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size")
 @pytest.mark.parametrize("options", [[], ["--variant", "learnt"]])
-def test_a_full_disk_is_one_line(tmp_path, capsys, options):
+def test_a_full_disk_is_one_line(run, tmp_path, options):
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(SystemExit) as ended:
-            main([*OPTIONS, str(tmp_path / "out"), *options])
+        code, _, err = run(*OPTIONS, tmp_path / "out", *options)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert ended.value.code == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("amci: ")]
-    assert len(said) == 1
-    assert "cannot be written (File too large)" in said[0]
+    assert code == 2
+    (line,) = (line for line in err.splitlines() if line.startswith("amci: "))
+    assert "cannot be written (File too large)" in line
