@@ -224,7 +224,6 @@ def local_cluster(
     Returns:
         A `distributed` cluster.
     """
-    import dask
     import distributed
     from distributed.deploy.subprocess import SubprocessWorker
 
@@ -240,20 +239,14 @@ def local_cluster(
             asynchronous=asynchronous,
         )
     tls = security.get_tls_config_for_role("worker")
-    credentials = {
-        "ca-file": tls["ca_file"],
-        "worker": {"key": tls["key"], "cert": tls["cert"]},
-    }
-    config = {
-        "distributed": {
-            "comm": {"require-encryption": True, "tls": credentials},
-            "worker": {"preload": [END_WITH_PARENT, *([preload] if preload else [])]},
-        },
-        "logging": {"distributed": "critical"},
-    }
     # Other users of the machine can read the words of a command, but not its environment.
     environment = os.environ | {
-        "DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(config),
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": tls["ca_file"],
+        "DASK_DISTRIBUTED__COMM__TLS__WORKER__KEY": tls["key"],
+        "DASK_DISTRIBUTED__COMM__TLS__WORKER__CERT": tls["cert"],
+        "DASK_DISTRIBUTED__WORKER__PRELOAD": str([END_WITH_PARENT, *filter(None, [preload])]),
+        "DASK_LOGGING__DISTRIBUTED": "critical",
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
