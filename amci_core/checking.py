@@ -47,7 +47,7 @@ from amci_core._arguments import check_number
 from amci_core.diagnostics.pareto import pareto_k
 from amci_core.models import Problem, Variable, check_problem
 from amci_core.models.base import Array, written
-from amci_core.models.contract import BOTH_SIGNS, misfits, raised
+from amci_core.models.contract import BOTH_SIGNS, functions_at, misfits, raised
 from amci_core.models.defensive import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
 
@@ -285,7 +285,7 @@ def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
     if bad := bad_value(problem, x, y, theta):
         yield _finding(*bad)
         return
-    for method, arguments in _calls(x, y, theta).items():
+    for method, arguments in functions_at(x, y, theta).items():
         # The second case: the first one may serve all.
         batch = getattr(problem, method)(*arguments)[1]
         alone = getattr(problem, method)(*(of if of is None else of[1] for of in arguments))
@@ -549,12 +549,6 @@ def _z(difference: Tensor) -> Tensor:
     return difference.mean(0) / (difference.var(0) / n + (4 / n) ** 2).sqrt()
 
 
-def _calls(x: Tensor, y: Tensor, theta: Tensor | None) -> dict[str, tuple[Tensor | None, ...]]:
-    """The arguments of a problem's densities and f at points x (C, n, D) of C cases."""
-    of_f = x, None if theta is None else theta[:, None]
-    return {"log_prior": (x,), "log_likelihood": (x, y[:, None]), "f": of_f}
-
-
 def bad_value(
     problem: Problem, x: Tensor, y: Tensor, theta: Tensor | None
 ) -> tuple[str, str] | None:
@@ -569,7 +563,7 @@ def bad_value(
         theta: (C, D_theta), or None.
     """
     positive = torch.ones(x.shape[:-1], dtype=torch.bool)
-    for method, arguments in _calls(x, y, theta).items():
+    for method, arguments in functions_at(x, y, theta).items():
         try:
             value = getattr(problem, method)(*arguments)
         except Exception as error:

@@ -2,7 +2,7 @@ r"""The contract of a problem: what its methods return, tried at a few draws at 
 
 from __future__ import annotations
 
-__all__ = ["BOTH_SIGNS", "misfits", "raised"]
+__all__ = ["BOTH_SIGNS", "functions_at", "misfits", "raised"]
 
 import math
 import traceback
@@ -49,12 +49,7 @@ def misfits(problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16) -
     except ValueError as error:
         return [error]
     errors = []
-    functions: dict[str, tuple[Any, ...]] = {
-        "log_prior": (x,),
-        "log_likelihood": (x, y[..., None, :]),
-        "f": (x, None if theta is None else theta[..., None, :]),
-    }
-    for method, arguments in functions.items():
+    for method, arguments in functions_at(x, y, theta).items():
         try:
             value = _called(problem, method, *arguments)
             _check_tensor(method, value, shape)
@@ -73,6 +68,14 @@ def misfits(problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16) -
     except ValueError as error:
         errors.append(error)
     return errors
+
+
+def functions_at(
+    x: Tensor, y: Tensor, theta: Tensor | None
+) -> dict[str, tuple[Tensor | None, ...]]:
+    """The arguments of log_prior, log_likelihood and f at points x (*, n, D) of cases (*)."""
+    wide = None if theta is None else theta[..., None, :]
+    return {"log_prior": (x,), "log_likelihood": (x, y[..., None, :]), "f": (x, wide)}
 
 
 def _draws(
