@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, pad
+from torch.nn.functional import pad
 
 from amci_core.models.base import Problem
 
@@ -123,17 +123,14 @@ class Conditioner(Inputs):
         """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out).
 
         With preceding coordinates (cases, n, d), about of unit size, to parameters (cases, n,
-        out): what depends on y and theta alone is computed once a case.
+        out).
         """
         values = self.inputs(y, theta)
-        if preceding is None:
-            found: Tensor = self.network(values)
-            return found
-        first = self.linear[0]
-        of_case, of_point = first.weight.split([values.shape[-1], preceding.shape[-1]], dim=-1)
-        values = linear(values, of_case, first.bias)[:, None] + linear(preceding, of_point)
-        later: Tensor = self.network[1:](values)
-        return later
+        if preceding is not None:
+            values = values[:, None].expand(-1, preceding.shape[1], -1)
+            values = torch.cat([values, preceding], -1)
+        parameters: Tensor = self.network(values)
+        return parameters
 
 
 class Stacked:

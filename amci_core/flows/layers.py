@@ -336,17 +336,14 @@ class MaskedAffine(Layer):
 
     def forward(self, z: Tensor, prepared: Tensor) -> tuple[Tensor, Tensor]:
         z = self._ordered(z)
-        first, (block,), last = (
-            self.network.initial_layer,
-            self.network.blocks,
-            self.network.final_layer,
-        )
+        first, last = self.network.initial_layer, self.network.final_layer
+        second = self.network.blocks[0].linear
         # Hidden units in the order of the coordinates that they wait for: each is computed once,
         # as soon as these are known.
         order = first.degrees.argsort(stable=True)
         known = first.degrees.bincount(minlength=self.dim).cumsum(0).tolist()
-        weights_1, weights_2 = first.weight[order], block.linear.weight[order][:, order]
-        bias_1, bias_2 = (first.bias + prepared[:, None])[..., order], block.linear.bias[order]
+        weights_1, weights_2 = first.weight[order], second.weight[order][:, order]
+        bias_1, bias_2 = (first.bias + prepared[:, None])[..., order], second.bias[order]
         hidden_1 = hidden_2 = z.new_zeros(*z.shape[:-1], 0)
         x, log_det = z[..., :0], torch.zeros_like(z[..., 0])
         for i, end in enumerate(known):
