@@ -2,7 +2,7 @@ r"""Networks that turn y and theta into parameters, one by one or several as one
 
 from __future__ import annotations
 
-__all__ = ["Conditioner", "Inputs"]
+__all__ = ["Conditioner"]
 
 import math
 from collections.abc import Iterable, Sequence

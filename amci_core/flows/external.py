@@ -8,7 +8,7 @@ switches off for all of them). A `ConditionalDensity` draws with the generator i
 
 from __future__ import annotations
 
-__all__ = ["AtContext", "external"]
+__all__ = ["AtContext"]
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -8,7 +8,7 @@ they draw a seventh of the points a second.
 
 from __future__ import annotations
 
-__all__ = ["NormflowsProposal", "neural_spline"]
+__all__ = ["NormflowsProposal"]
 
 from collections.abc import Callable
 from typing import Any

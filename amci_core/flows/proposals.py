@@ -2,7 +2,7 @@ r"""The set of proposals that goes with a problem, and draws of several densitie
 
 from __future__ import annotations
 
-__all__ = ["DEFENSIVE", "HistoryEntry", "ModelCard", "Proposals", "check_proposals", "draw_all"]
+__all__ = ["DEFENSIVE", "HistoryEntry", "Proposals", "check_proposals", "draw_all"]
 
 import copy
 from collections.abc import Hashable, Mapping

@@ -11,7 +11,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = ["Knots", "SharedKnots", "spline_widths"]
+__all__ = ["Knots", "SharedKnots"]
 
 import math
 from functools import cache

@@ -6,7 +6,7 @@ moment new proposals take the place of old ones.
 
 from __future__ import annotations
 
-__all__ = ["FAMILY", "FORMAT", "save", "save_trained", "write_weights"]
+__all__ = ["FORMAT", "save_trained", "write_weights"]
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
