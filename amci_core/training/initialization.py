@@ -25,7 +25,7 @@ from amci_core.training import clock
 from amci_core.training.choices import Choices, default_forms
 from amci_core.training.objectives import mean_loss
 from amci_core.training.particles import MANY, draw_particles, numbers_read
-from amci_core.training.targets import TARGETS, Particles, Target
+from amci_core.training.targets import JointTarget, Particles, Target
 from amci_core.training.trainer import OPTIMIZERS, usable
 
 # Shares of the time: of particles, and of fitting components; the rest is for comparing forms.
@@ -66,8 +66,6 @@ class Start:
 
 
 def initialize(
-    problem: Problem,
-    name: str,
     target: Target,
     generator: torch.Generator,
     *,
@@ -81,9 +79,7 @@ def initialize(
     The target has particles and its defensive density then.
 
     Arguments:
-        problem: The problem.
-        name: Which proposal, such as `q1_plus`.
-        target: What it is trained towards.
+        target: What the proposal is trained towards.
         generator: Source of all randomness.
         choices: The form.
         steps: Steps of the training that follows: with few of them everything is short.
@@ -93,46 +89,46 @@ def initialize(
     Raises:
         NotReached: no particle reached the term.
     """
-    until, own = clock.now() + seconds, target.problem
-    share = OF_MANY if problem.x.dim > MANY else 1.0
+    problem, until = target.problem, clock.now() + seconds
+    of_steps = OF_MANY if problem.x.dim > MANY else 1.0
     say("draws particles")
-    _draw(problem, name, target, generator, steps, seconds)
-    kept = held_back = target.particles
-    if (cases := len(kept.y)) > 1:
+    _draw(target, generator, steps, seconds)
+    fitted = held_back = target.particles
+    if (cases := len(fitted.y)) > 1:
         first = max(1, int(HELD_BACK * cases))
-        kept, held_back = kept.take(slice(first, None)), kept.take(slice(first))
+        fitted, held_back = fitted.take(slice(first, None)), fitted.take(slice(first))
 
     say("fits Student-t components")
-    coordinates = coordinates_of(own)
+    coordinates = coordinates_of(problem)
     components = {
         **NETWORK,
         "coordinates": coordinates,
         "components": COMPONENTS,
-        "reads_theta": name != "q2",
+        "reads_theta": target.reads_theta,
     }
-    centres = Centres(own, **components)
-    centres.start_from(kept.line, kept.y, kept.theta, generator)
+    centres = Centres(problem, **components)
+    centres.start_from(fitted.line, fitted.y, fitted.theta, generator)
     limit = FITTING / (1 - DRAWING) * (until - clock.now())
     size = pretraining(problem)
-    _fit(centres, kept, size, generator, min(round(share * CENTRE_STEPS), 4 * steps), limit)
-    prior = DefensiveComponent(own, target.term)
+    _fit(centres, fitted, size, generator, min(round(of_steps * CENTRE_STEPS), 4 * steps), limit)
+    prior = DefensiveComponent(problem, target.term)
     defensive = Mixture(prior, centres, 0.5)
     target.refer_to(defensive)
 
-    candidates = default_forms(own, reads_theta=name != "q2", choices=choices)
+    candidates = default_forms(problem, reads_theta=target.reads_theta, choices=choices)
     losses, weights = dict[str, float](), dict[str, Mapping[str, Tensor]]()
     for form, family in candidates.items():
         if losses and clock.now() > until:
             break
-        flow: Any = FAMILIES[family["family"]](own, **family["arguments"])
+        flow: Any = FAMILIES[family["family"]](problem, **family["arguments"])
         flow.initialize(torch.Generator().manual_seed(0))
         if form == "rotated":
-            flow.whiten(*_axes(coordinates, kept))
+            flow.whiten(*_axes(coordinates, fitted))
         if len(candidates) > 1:
             say(f"tries {form}")
-            trial = min(round(share * TRIAL_STEPS), 1 + steps // 4)
+            trial = min(round(of_steps * TRIAL_STEPS), 1 + steps // 4)
             limit = (until - clock.now()) / (len(candidates) - len(losses))
-            _fit(flow, kept, size, generator, trial, limit)
+            _fit(flow, fitted, size, generator, trial, limit)
         losses[form] = _held_out_loss(flow, target, held_back)
         weights[form] = flow.state_dict()
     # The first, which is the simplest, where none is better.
@@ -152,22 +148,15 @@ def pretraining(problem: Problem) -> dict[str, int]:
     return {"cases": 256 if dim <= 3 else 128 if dim <= MANY else 64, "points": 16}
 
 
-def _draw(
-    problem: Problem,
-    name: str,
-    target: Target,
-    generator: torch.Generator,
-    steps: int,
-    seconds: float,
-) -> None:
+def _draw(target: Target, generator: torch.Generator, steps: int, seconds: float) -> None:
     """Draws the target's particles; and those of the posterior if f hardly varies over them."""
-    began = clock.now()
-    if name != "q2" and problem.y is not None and problem.theta is not None:
+    until, problem = clock.now() + DRAWING * seconds, target.problem
+    if target.reads_theta and problem.y is not None and problem.theta is not None:
         limit, few = DRAWING / 2 * seconds, min(steps, POSTERIOR_CASES)
-        posterior = draw_particles(TARGETS["q2"](problem), generator, steps=few, seconds=limit)
+        posterior = draw_particles(JointTarget(problem), generator, steps=few, seconds=limit)
         if not target.f_varies(posterior, generator):
             target.posterior = posterior
-    limit = DRAWING * seconds - (clock.now() - began)
+    limit = until - clock.now()
     target.particles = draw_particles(target, generator, steps=steps, seconds=limit)
 
 

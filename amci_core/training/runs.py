@@ -138,8 +138,6 @@ class AutomaticRun:
         self._seconds = self._left()
         most = INITIALIZING_MANY if self._many else math.inf
         self._start = initialize(
-            problem,
-            name,
             self._target,
             self._generator,
             choices=choices,

@@ -155,6 +155,7 @@ class Target:
     """
 
     term = "E1_plus"  # of `problem`: the negated one for q1_minus, M - f for q1_complement
+    reads_theta = True
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -257,6 +258,7 @@ class JointTarget(Target):
     """p(x, y), for q2; its defensive density is the prior."""
 
     term = "E2"
+    reads_theta = False
     refers = False
 
     def sample(self, n: int, generator: torch.Generator, source: str = "importance") -> Sample:
