@@ -10,7 +10,7 @@ import pytest
 from torch import Generator
 
 import amci_core as amci
-from amci_core.estimation import Sampler
+from amci_core.estimation.sampling import Sampler
 
 
 def test_every_public_name_is_there():

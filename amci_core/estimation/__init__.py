@@ -4,8 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "Estimate",
-    "Precise",
-    "Sampler",
     "Several",
     "TableEstimates",
     "estimate",
@@ -16,7 +14,6 @@ __all__ = [
 
 from amci_core.estimation.estimate import estimate
 from amci_core.estimation.precision import estimate_to
-from amci_core.estimation.result import Estimate, Precise
-from amci_core.estimation.sampling import Sampler
+from amci_core.estimation.result import Estimate
 from amci_core.estimation.several import Several, estimate_several
 from amci_core.estimation.table import TableEstimates, estimate_from_draws

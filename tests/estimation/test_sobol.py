@@ -94,15 +94,6 @@ def test_a_mixture_transports_its_flow_and_draws_its_defence():
     torch.testing.assert_close(log_q, density.log_prob(x))
 
 
-def test_optimal_proposals_leave_no_error():
-    problem = amci.problem("gain-loss")
-    oracle = amci.load_proposals(problem, variant="oracle")
-    found = amci.estimate(
-        problem, oracle, 1.0, 3.0, draws=512, points="sobol", defensive=0.25, estimator="amci-cv"
-    )
-    assert abs(found.value / problem.truth(1.0, 3.0) - 1) < 1e-10
-
-
 @pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
 def test_runs_scatter_less_without_bias_and_intervals_cover(estimator):
     runs, problem = 600, amci.problem("tail-1d")
