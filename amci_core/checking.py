@@ -360,7 +360,7 @@ def _log_defensive(problem: Problem, y: Tensor, theta: Tensor | None) -> Density
 def _odds_differ(problem: Problem, n: int) -> bool:
     """Whether draws of y at n places x contradict the odds of their densities p and q.
 
-    The two of a pair are x and another place, which is far, near or nearer. As for a sampler,
+    The two of a pair are x and another place, which is far, near or nearer. As with a sampler,
     E_p[h q / (p + q)] = E_q[h p / (p + q)] for any h.
     """
     generator = _seeded(3)
