@@ -29,7 +29,7 @@ POWERS, NODES = [100.0**-k for k in range(7, -1, -1)], 128
 PIECES, JUMPS = 16, 8
 # Pieces are divided into parts, so many times at most, while their doubts are above a share of the
 # worst; of an integral with more pieces only the worst, as the others may be rounding.
-PARTS, DIVISIONS, SLIGHT, MOST = 4, 25, 1e-8, 64
+PARTS, DIVISIONS, SLIGHT, MOST = 4, 25, 1e-8, 128
 # Of tanhsinh: errors of a piece, and the least level at which its error estimates begin to hold.
 PRECISION: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-13, "minlevel": 4, "maxlevel": 5}
 # The relative error beyond which an integral is refused.
