@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from amci_core._arguments import check_count, check_seed, part_seed
-from amci_core.devices import CPU, device_named, one_thread
+from amci_core.devices import AUTO, CPU, device_named, one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.draws import Array
@@ -165,6 +165,8 @@ class Sweep:
         self.truth = Truth.of(self.problem, self.y, self.theta, truth)
         self.device = device_named(device, points=runs * int(self.draws.max()))
         on_device = self.proposals if self.device == CPU else self.proposals.to(self.device)
+        if on_device is None and device == AUTO:
+            self.device, on_device = CPU, self.proposals
         if on_device is None:
             variant = self.proposals.variant
             raise ValueError(
