@@ -119,8 +119,13 @@ def fallback_proposals(problem: TargetProblem, proposals: Proposals) -> Proposal
         `Proposals`, with q2 for every q1.
 
     Raises:
-        ValueError: the proposals are for another problem.
+        ValueError: the problem has no other f, or the proposals are for another problem.
     """
+    if not isinstance(problem, TargetProblem):
+        raise ValueError(
+            f"problem: expected one with another f, from problem.with_target, got {problem!r}. "
+            "Before any training, use Proposals.from_defensive(problem)"
+        )
     if other := unlike(problem.original, proposals.problem, proposals.fingerprint):
         raise ValueError(
             f"proposals: expected proposals for {problem.original.name}, got proposals for "

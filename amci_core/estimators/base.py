@@ -84,6 +84,9 @@ class Prepared:
         components: For a mixture with a fixed number of draws from each component, these draws by
             their components, in the same order.
         names: What the components in the proposals' places are called.
+
+    Raises:
+        ValueError: f takes both signs, and the coefficients of E1_minus do not sum to one.
     """
 
     table: Table
@@ -91,6 +94,16 @@ class Prepared:
     counts: Counts | None = None
     components: Draws | None = None
     names: tuple[str, ...] = PROPOSALS
+
+    def __post_init__(self) -> None:
+        of_E1_minus = self.table[..., 1].sum(-1)
+        if self.draws.signed and (abs(of_E1_minus - 1) > 1e-5).any():
+            there = ", ".join(PROPOSALS[j] for j in self.draws.present if j < len(PROPOSALS))
+            raise ValueError(
+                "estimator: f - shift takes both signs, so the coefficients of E1_minus for "
+                f"{there} must sum to 1, got {of_E1_minus.min():g}. Use amci-cv, or a shift of at "
+                "most min f"
+            )
 
     @property
     def rows(self) -> Counts:
@@ -154,7 +167,8 @@ def running_log_means(draws: Draws, j: int, counts: Counts) -> Array:
 class Estimator(ABC):
     """How to spend a total of draws, and how to turn the draws into estimates.
 
-    A subclass defines `apply`; the rest has defaults.
+    A subclass defines `apply`; the rest has defaults. Where q1_plus does not cover the posterior,
+    E2 has to come from q2. With Sobol points it is a frozen dataclass with a field `points`.
 
     Attributes:
         fixed: Whether the numbers of draws from each proposal are fixed, and not chance.
@@ -165,10 +179,10 @@ class Estimator(ABC):
 
     Example:
         >>> from amci_core.estimators import tables
-        >>> class Halves(Estimator):  # half of each term from q1_plus, half from q2
+        >>> class Tenth(Estimator):  # AMCI for f >= 0, a tenth of E1 from draws of q2
         ...     def apply(self, draws, counts=None):
-        ...         return Prepared(tables.reuse(0.5, 0.5), draws, counts)
-        >>> Halves().counts([10, 100], present=(0, 2))
+        ...         return Prepared(tables.reuse(0.9, 0.0), draws, counts)
+        >>> Tenth().counts([10, 100], present=(0, 2))
         array([[ 5,  0,  5,  0,  0],
                [50,  0, 50,  0,  0]])
     """

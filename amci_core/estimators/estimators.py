@@ -70,15 +70,7 @@ class Tabled(Estimator):
         return table
 
     def apply(self, draws: Draws, counts: Counts | None = None) -> Prepared:
-        table = self._table(draws.present)
-        if draws.signed and abs(table[:, 1].sum() - 1) > 1e-5:
-            there = ", ".join(PROPOSALS[j] for j in draws.present)
-            raise ValueError(
-                "estimator: f - shift takes both signs, so the coefficients of E1_minus for "
-                f"{there} must sum to 1, got {table[:, 1].sum():g}. Use amci-cv, or a shift of at "
-                "most min f"
-            )
-        return Prepared(table, draws, counts)
+        return Prepared(self._table(draws.present), draws, counts)
 
 
 @dataclass(frozen=True)
@@ -230,6 +222,8 @@ def resolve(chosen: str | ArrayLike | Estimator, *, points: str | None = None) -
 
 
 def _resolved(chosen: str | ArrayLike) -> Estimator:
+    if isinstance(chosen, type):
+        raise ValueError(f"estimator: got the class {chosen.__name__}. Call it")
     if not isinstance(chosen, str):
         return Tabled(tables.validate(chosen))
     name, *shares = chosen.split(":")

@@ -376,9 +376,10 @@ def chosen_estimators(
     """
     if wanted is None:
         wanted = default_estimators(problem, proposals)
+    if not wanted or not all(isinstance(name, str) for name in wanted):
+        some = "names, or a mapping of names to estimators and tables"
+        raise ValueError(f"estimators: expected {some}, got {wanted!r:.99}")
     named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
-    if not named:
-        raise ValueError(f"estimators: expected at least one, got {wanted!r}")
     if points is not None:
         check_name("points", points, POINTS)
     return {name: _chosen(choice, points) for name, choice in named.items()}

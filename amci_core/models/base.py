@@ -355,7 +355,10 @@ class Problem(ABC):
 
     @abstractmethod
     def log_prior(self, x: Tensor) -> Tensor:
-        """log p(x) in nats; x: (*, D), result: (*)."""
+        """log p(x) in nats, -inf where p is zero; x: (*, D), result: (*).
+
+        `torch.distributions` compute in the type of their parameters: `x.new_tensor(2.0)`.
+        """
 
     @abstractmethod
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:

@@ -80,8 +80,10 @@ class Choices:
         # After the target and the generator.
         taken = [list(signature(objective_class(o)).parameters)[2:] for o in objectives]
         if self.settings and not any({*self.settings} <= {*names} for names in taken):
+            known = ", ".join(sorted({name for names in taken for name in names}))
             raise ValueError(
-                f"settings: expected an objective that takes them, got {dict(self.settings)}"
+                f"settings: expected {known or 'none'} for this objective, "
+                f"got {dict(self.settings)}"
             )
 
     def term(self, name: str) -> TermRecipe:

@@ -28,11 +28,11 @@ def test_refining_an_exact_proposal_has_no_gradient_at_all():
     objective = RefineObjective(
         target, generator(), cases=24, uniform_cases=8, from_proposal=6, from_reference=2
     )
-    assert gradient(objective, gaussian()).abs().max() < 1e-6
+    assert gradient(objective, gaussian().float()).abs().max() < 1e-6
 
 
 def test_refining_pulls_a_shifted_mean_back_as_the_divergence_says():
-    q2 = gaussian()
+    q2 = gaussian().float()
     with torch.no_grad():
         q2.conditioner.network[-1].bias[0] += 0.3
     objective = RefineObjective(
@@ -56,7 +56,7 @@ def test_refining_pulls_a_shifted_mean_back_as_the_divergence_says():
 
 def test_refining_moves_a_proposal_that_wastes_draws_where_f_is_zero():
     # q1 is the posterior at (y, theta) = (2, 1), half of it below theta; g is its upper half.
-    q1 = gaussian()
+    q1 = gaussian().float()
     target = Target(PROBLEM)
 
     def always_there(n, *, uniform, generator):
@@ -88,7 +88,7 @@ def test_a_single_nan_in_the_target_reaches_the_loss():
     objective = RefineObjective(
         target, generator(), cases=8, uniform_cases=0, from_proposal=3, from_reference=1
     )
-    assert torch.isnan(objective.loss(gaussian()))
+    assert torch.isnan(objective.loss(gaussian().float()))
 
 
 def test_the_papers_loss_is_a_weighted_mean_over_one_batch():

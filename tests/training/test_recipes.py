@@ -247,7 +247,7 @@ def test_any_problem_is_learnt_with_an_objective_of_one_s_own(tmp_path):
     [
         ({"objective": "papr"}, "objective: expected one of .*Did you mean paper"),
         ({"objective": Quality}, "objective: expected one of"),
-        ({"settings": {"source": "mcmc"}}, "settings: expected an objective"),
+        ({"settings": {"source": "mcmc"}}, "settings: expected none for this objective"),
         ({"terms": {"q2": None}, "family": "spline"}, "family: .* has its own, got spline"),
     ],
 )
