@@ -6,6 +6,7 @@ __all__ = [
     "check_count",
     "check_name",
     "check_number",
+    "check_numbers",
     "check_seed",
     "part_seed",
     "seed_from",
@@ -20,6 +21,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 # What random numbers are for; each purpose has streams of its own.
 PURPOSES = ("runs", "pilot", "shift", "defensive", "terms", "map", "truth", "evaluation")
@@ -59,6 +61,21 @@ def check_name(argument: str, value: Any, known: Iterable[str], of: str = "") ->
             f"{argument}: expected one of {', '.join(names)}{of}, got {value!r:.60}{hint}"
         )
     return value
+
+
+def check_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Returns numbers as an array.
+
+    Raises:
+        ValueError: they are none, such as dates.
+    """
+    kind = np.asarray(values).dtype
+    try:
+        if kind.kind in "mM":
+            raise TypeError(f"got {kind}")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name}: expected numbers: {error}") from None
 
 
 def check_number(

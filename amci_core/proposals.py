@@ -1,7 +1,7 @@
 r"""Trained proposals from disk: safetensors for weights, JSON for everything else, no pickle.
 
 A folder `<problem>/<variant>/` holds `recipe.json`, `config.json` (families, seed, hashes), one
-safetensors file per proposal, `training.json` (the log), `evaluation.json` and `snapshots/`.
+safetensors file per proposal, `evaluation.json` and `snapshots/`.
 """
 
 from __future__ import annotations
@@ -150,6 +150,8 @@ def _load(chosen: Problem, folder: Path) -> Proposals:
     config = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise StoredFileError(f"{path}: not a configuration of format {FORMAT}")
+    if not config.get("fingerprint"):
+        raise StoredFileError(f"{path}: does not say for which problem. Train anew")
     try:
         return _built(chosen, folder, config)
     except StoredFileError:
@@ -212,7 +214,7 @@ def _flow(chosen: Problem, folder: Path, entry: Mapping[str, Any]) -> Trainable:
             f"{', '.join(FAMILIES)}. Put a family of your own into FAMILIES before"
         )
     flow = FAMILIES[family](chosen, **entry["arguments"])
-    flow.load_state_dict(read_tensors(path, expected_sha256=entry["sha256"]))
+    flow.load_state_dict(read_tensors(path, expected_sha256=str(entry["sha256"])))
     if not all(bool(parameter.isfinite().all()) for parameter in flow.parameters()):
         raise StoredFileError(f"{path}: holds a number that is not finite")
     return flow.to(torch.float64).eval().requires_grad_(False)

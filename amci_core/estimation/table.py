@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from scipy.stats import rankdata
 
-from amci_core._arguments import check_number
+from amci_core._arguments import check_number, check_numbers
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import Requirements
 from amci_core.estimation.result import Estimate
@@ -32,8 +32,13 @@ from amci_core.estimators.mis import pooled
 ESTIMATES = ("amci-cv", "amci", "snis-qm", "snis-q2")
 # Other names of columns: of Stan's variational approximations and Pathfinder, and of PyMC.
 ALIASES = {"log_joint": ("log_p__", "lp__", "lp"), "log_q": ("log_g__", "lp_approx__")}
-# Rows that are copies of others are no independent draws from this share of a term on.
-COPIES = 0.1
+# Columns of the densities of several components begin so.
+SEVERAL = "log_q_"
+# Rows that are copies of others are no independent draws from this share of a term on, where there
+# are more than a few different ones.
+COPIES, FEW_VALUES = 0.1, 20
+# Densities in such steps, in nats, are rounded.
+STEP = 0.1
 # Rows with less than this part of the average row's share in every term do not count.
 NEGLIGIBLE = 1e-3
 # Rows within so many of one another are correlated beyond so many standard deviations.
@@ -153,7 +158,9 @@ def estimate_from_draws(
         `amci diagnose table.csv` for the command line.
     """
     columns = _columns_of(table)
-    columns["f"] = columns.get(f) if isinstance(f, str) else f
+    if isinstance(f, str) and f not in columns:
+        raise ValueError(f"f: the table has no column {f!r}. Name another, or rename one to f")
+    columns["f"] = columns[f] if isinstance(f, str) else f
     draws = _draws(columns, log_E2)
     if r_eff is None:
         requirements = Requirements(against=tuple(_dependence(draws)))
@@ -194,7 +201,8 @@ def _columns_of(table: Any) -> dict[str, Any]:
     for name, others in ALIASES.items():
         for other in filter(columns.__contains__, others):
             columns.setdefault(name, columns[other])
-    if not any(np.ravel(columns.get(name, 1.0))[0] for name in ("log_p__", "log_g__")):
+    first = [np.ravel(columns.get(name, 1.0))[:1] for name in ("log_p__", "log_g__")]
+    if np.concatenate(first).tolist() == [0.0, 0.0]:
         # The first row of Stan's variational approximations has their mean, and no densities.
         return {name: column[1:] for name, column in columns.items()}
     return columns
@@ -202,21 +210,22 @@ def _columns_of(table: Any) -> dict[str, Any]:
 
 def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
     """The draws in the order of their components; a single one counts as q2."""
-    log_joint: Any = columns.get("log_joint")
-    log_q: Any = columns.get("log_q")
-    if "log_weight" in columns and (log_joint is None or log_q is None):
-        log_joint, log_q = columns["log_weight"], np.zeros(np.shape(columns["log_weight"]))
-    shape = np.shape(log_joint)
-    log_joint, f = _numbers("log_joint", log_joint, shape), _numbers("f", columns["f"], shape)
     names = COMPONENTS[:COMPLEMENT]
-    titles = {name: f"log_q_{name}" for name in names if columns.get(f"log_q_{name}") is not None}
-    if titles:
-        densities = {name: _numbers(key, columns[key], shape) for name, key in titles.items()}
-        component = np.ravel(columns.get("component", ["q2"])).astype(str)
-    else:
-        titles, densities = {"q2": "log_q"}, {"q2": _numbers("log_q", log_q, shape)}
-        component = np.full(f.shape, "q2")
-    if component.shape != f.shape or set(component) != set(densities):
+    component = np.ravel(columns.get("component", [])).astype(str)
+    titles = {key.removeprefix(SEVERAL): key for key in columns if key.startswith(SEVERAL)}
+    if titles and "log_q" in columns:
+        raise ValueError(f"log_q: expected log_q, or {SEVERAL}NAME of each component, got both")
+    if not titles:
+        titles = {str(component[0]) if component.size else "q2": "log_q"}
+        if "log_weight" in columns and not {"log_joint", "log_q"} <= columns.keys():
+            log_weight = columns["log_weight"]
+            columns = {**columns, "log_joint": log_weight, "log_q": np.zeros(np.shape(log_weight))}
+    shape = np.shape(columns.get("log_joint", 0.0))
+    log_joint, f = (_numbers(name, columns.get(name), shape) for name in ("log_joint", "f"))
+    densities = {name: _numbers(key, columns.get(key), shape) for name, key in titles.items()}
+    if not component.size and len(titles) == 1:
+        component = np.full(f.shape, next(iter(titles)))
+    if component.shape != f.shape or not set(component) == set(densities) <= set(names):
         raise ValueError(
             f"component: expected one of {', '.join(names)} for each of {len(f):,} draws, with "
             f"log_q_NAME and draws of each, got {', '.join(sorted(set(component)))} for "
@@ -244,12 +253,9 @@ def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
 
 def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> Array:
     if values is None:
-        names = ", ".join((name, *ALIASES.get(name, ())))
+        names = ", ".join((name, *["log_weight"] * (name in ALIASES), *ALIASES.get(name, ())))
         raise ValueError(f"{name}: the table has no such column. Rename one to {names}")
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected numbers: {error}") from None
+    column = check_numbers(name, values)
     if column.shape != shape or column.size < 2:
         expected = f"two numbers or more, of shape {shape} as log_joint"
         raise ValueError(f"{name}: expected {expected}, got {column.shape}")
@@ -269,12 +275,20 @@ def _dependence(draws: Draws) -> Iterator[str]:
         terms = [log_w, log_w + np.log(np.abs(draws.f))]
     shares = np.stack([softmax(log_t) for log_t in terms if log_t.max() > -np.inf])
     heavy = shares.max(axis=0) >= NEGLIGIBLE / draws.n
-    rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])[:, heavy]
-    _, inverse, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
-    share = (shares[:, heavy] @ (1 - 1 / counts[inverse.ravel()])).max()
-    if share > COPIES:
+    rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])
+    densities = rows[1:, heavy]
+    single = np.float32(densities)
+    if ((densities == single).all(1) & (np.spacing(np.abs(single).min(1)) > STEP)).any():
         yield (
-            f"{rows.shape[1] - len(counts):,} of {draws.n:,} rows are copies of others, as after "
+            f"a density comes in steps of {STEP:g} nats or more: its numbers were rounded, as "
+            "large ones are in single precision; subtract a constant before they are saved"
+        )
+    _, inverse, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
+    share = (shares @ (1 - 1 / counts[inverse.ravel()])).max()
+    # Where rows take few values, ties say nothing.
+    if len(counts) > FEW_VALUES and share > COPIES:
+        yield (
+            f"{draws.n - len(counts):,} of {draws.n:,} rows are copies of others, as after "
             "resampling, with too few digits or where a file was not filled: they are not "
             f"independent draws, and carry {share:.0%} of a term"
         )

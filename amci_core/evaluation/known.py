@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from amci_core._arguments import check_numbers
 from amci_core.estimators.draws import Array
 from amci_core.io import check_path
 from amci_core.models import Problem, Variable, check_problem
@@ -62,7 +63,7 @@ def read_cases(file: str | Path, problem: Problem | str) -> KnownCases:
             f"got {', '.join(columns)}"
         )
     try:
-        arrays = {name: column.astype(np.float64) for name, column in columns.items()}
+        arrays = {name: check_numbers(name, column) for name, column in columns.items()}
         if not np.isfinite(arrays[VALUE]).all():
             raise ValueError(f"expected finite numbers as {VALUE}")
         y, theta = (

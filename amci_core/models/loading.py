@@ -66,7 +66,7 @@ def load_problem(file: str | Path) -> Problem:
     ready = [key for key in classes if not inspect.isabstract(problems[key])] or classes
     made = {id(value): key for key, value in problems.items() if isinstance(value, Problem)}
     ready = ready or list(made.values())
-    if name is None and len(ready) != 1:
+    if not name and len(ready) != 1:
         there = f"defines {', '.join(ready)}" if ready else "defines none"
         hint = f". Name one, such as {path}:{ready[0]}" if ready else ""
         raise ValueError(

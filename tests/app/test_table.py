@@ -77,7 +77,7 @@ def test_one_component_and_heavy_tails_are_told(in_a_loop):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "table: cannot be read: No columns to parse from file"),
+        (b"", "table: cannot be read: Empty CSV file"),
         (b"log_joint,log_q,f\n1,<b>,1\n1,1,1", "could not convert string to float: '<b>'"),
         (b"log_joint,log_q,f\n-1,-1,1\n-1,nan,1", "log_q: expected numbers below infinity"),
     ],

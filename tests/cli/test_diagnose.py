@@ -98,9 +98,10 @@ def zeros_that_unpack():
     ("name", "content", "message"),
     [
         ("draws.txt", b"", r"expected a name that ends in \.csv or \.parquet, got 'draws.txt'"),
-        ("draws.csv", b"", "cannot be read: No columns"),
-        ("draws.csv", b"f,log_q\n1,2,3\n1,2,3,4\n", "cannot be read: .*Expected 3 fields"),
-        ("draws.csv", b"\xff\xfe\x00,f", "cannot be read: .*utf-8"),
+        ("draws.csv", b"", "cannot be read: Empty CSV file"),
+        ("draws.csv", b"f,log_q\n1,2,3\n4,5,6\n", "cannot be read: .*Expected 2 columns, got 3"),
+        ("draws.csv", b"f,log_q,f\n1,2,3\n", "it has the column 'f' twice"),
+        ("draws.csv", b"\xff\xfe\x00,f\n1,2\n", "cannot be read: .*utf-8"),
         ("draws.parquet", b"PAR1", "cannot be read: "),
         ("draws.csv", b"f\n" + 200 * b"1\n", "expected at most 300 bytes, got 402"),
     ],

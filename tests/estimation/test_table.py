@@ -146,8 +146,17 @@ WRONG = {
         "f", np.nan
     ),
     "f: expected numbers: could not convert string to float: 'many'": changed(f=["many"] * N),
-    "f: the table has no such column": {"log_weight": [0.0, 1.0]},
-    "log_q: the table has no such column. Rename one to log_q, log_g__": {
+    "f: the table has no column 'f'": {"log_weight": [0.0, 1.0]},
+    "f: expected numbers: got datetime64": changed(f=np.full(N, "2020-01-01", "datetime64[D]")),
+    "log_joint: expected numbers: int too large": changed(log_joint=[10**400] * N),
+    "log_q: expected log_q, or log_q_NAME of each component, got both": changed(log_q=[0.0] * N),
+    "component: .* got q1_plus, q2 for 4,500, and log_q of q1_plus": {
+        name: column
+        for name, column in changed(log_q=[0.0] * N).items()
+        if not name.startswith("log_q_")
+    },
+    "log_joint: expected two numbers or more": {"log_p__": [], "log_g__": [], "f": []},
+    "log_q: the table has no such column. Rename one to log_q, log_weight, log_g__": {
         "lp__": [0.0, 1.0],
         "f": [0.0, 1.0],
     },
@@ -218,6 +227,28 @@ def test_a_density_that_takes_few_values_is_believed():
     found = amci.estimate_from_draws({"log_weight": np.log(w), "f": x})
     assert found.verdict.level == "reliable"
     np.testing.assert_allclose(found.value, np.average(x, weights=w), rtol=1e-12)
+
+
+def test_of_several_components_log_weight_says_nothing():
+    table = two_components()
+    expected = amci.estimate_from_draws(table)
+    more = table | {"log_weight": table["log_joint"] - table["log_q_q2"]}
+    assert amci.estimate_from_draws(more).value == expected.value
+
+
+def test_draws_of_the_posterior_that_met_an_event_or_not_are_believed():
+    event = np.random.default_rng(0).random(200) < 0.3
+    found = amci.estimate_from_draws({"log_weight": np.zeros(200), "f": event})
+    assert found.verdict.level == "reliable"
+    assert found.value == pytest.approx(event.mean(), rel=1e-12)
+
+
+def test_densities_rounded_to_single_precision_are_not_believed():
+    table = one_component()
+    rounded = table | {"log_joint": np.float32(table["log_joint"] - 1e8)}
+    found = amci.estimate_from_draws(rounded)
+    assert found.verdict.level == "do not trust"
+    assert "in single precision" in found.verdict.text
 
 
 def test_six_digits_are_no_copies_and_drawing_again_makes_them():

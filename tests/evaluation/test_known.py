@@ -103,7 +103,7 @@ def test_several_dimensions_have_a_column_each(tmp_path):
     [
         ("a.txt", "", "table: expected a name that ends in .csv or .parquet"),
         ("a.csv", "y,theta\n1,2", "expected the columns y, theta, value and, .*, got y, theta"),
-        ("a.csv", "y,theta,value\n1,2", "a.csv: expected finite numbers as value"),
+        ("a.csv", "y,theta,value\n1,2,", "a.csv: expected finite numbers as value"),
         ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),
         ("a.csv", "y,theta,value\n1,20,0.1", r"theta: expected .* within \[0, 5\], got 20"),
     ],
