@@ -130,6 +130,14 @@ def test_weights_that_are_not_finite_are_refused(copied):
         load_proposals("tail-1d", folder=copied)
 
 
+def test_weights_whose_densities_overflow_are_not_trusted(copied):
+    path = copied / "q2.safetensors"
+    digest = write_tensors(path, {name: 1e30 * t for name, t in read_tensors(path).items()})
+    edit(copied, lambda c: c["proposals"]["q2"].update(sha256=digest))
+    damaged = load_proposals("tail-1d", folder=copied)
+    assert estimate("tail-1d", damaged, 1.0, 3.0, seed=0).verdict.level == "do not trust"
+
+
 @pytest.mark.parametrize("name", problems())
 def test_what_is_shipped_integrates_to_one_and_stays_inside(name):
     chosen, proposals = problem(name), load_proposals(name)
@@ -196,7 +204,8 @@ def test_weights_outside_of_their_folder_are_refused(copied, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.pop("fingerprint"), r"config\.json: does not fit .*'fingerprint'"),
+        (lambda c: c.pop("fingerprint"), r"config\.json: does not say for which problem"),
+        (lambda c: c["proposals"]["q2"].update(sha256=None), "not the recorded None"),
         (
             lambda c: c.update(fingerprint={"f": [0.0]}),
             r"made for tail-1d with another f, .*, not for tail-1d",

@@ -8,6 +8,8 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from schedulers import dask_cluster
 from servers import PATIENCE
@@ -76,11 +78,11 @@ def test_a_second_sweep_into_the_file_is_refused(tmp_path):
 
 def test_a_file_that_no_sweep_wrote_is_refused_and_kept(tmp_path):
     path = tmp_path / "sweep.parquet"
-    for content in (b"PAR1 no", None):
-        if content is None:
-            pd.DataFrame({"a": [1]}).to_parquet(path)
-        else:
+    for content in (b"PAR1 no", {}, {b"amci": b"null"}, {b"amci": b'{"settings": [1]}'}):
+        if isinstance(content, bytes):
             path.write_bytes(content)
+        else:
+            pq.write_table(pa.table({"a": [1]}, metadata=content), path)
         before = path.read_bytes()
         with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
             amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)
