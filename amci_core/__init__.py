@@ -16,4 +16,4 @@ from __future__ import annotations
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__version__ = "0.2.0"
+__version__ = "0.3.0"
