@@ -65,7 +65,7 @@ class Axis(Printed):
 
 
 @dataclass(frozen=True, repr=False)
-class AmortizationMap(Printed):
+class AmortizationMap:
     """The quality of AMCI over a plane of m x n cases, with T terms that are drawn for.
 
     Arguments:
@@ -93,6 +93,16 @@ class AmortizationMap(Printed):
     pareto_k: Array
     bound_ratio: Array
     done: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        least = ", ".join(
+            f"{term} {np.nanmin(ess):.2g}"
+            for term, ess in zip(self.terms, self.relative_ess, strict=True)
+        )
+        return (
+            f"AmortizationMap: {self.cases:,} of {self.done.size:,} cases, {self.x.name} by "
+            f"{self.y.name}; least relative ESS: {least}"
+        )
 
     @property
     def cases(self) -> int:

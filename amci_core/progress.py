@@ -53,7 +53,7 @@ class Bars:
     def say(self, message: str) -> None:
         """Prints a line above the bars."""
         if self._shown:
-            self._bars.console.print(message, markup=False, highlight=False)
+            self._bars.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def update(self, name: str, done: int, total: int, figures: str = "") -> None:
         """Sets the bar of that name, which is added if it is new."""

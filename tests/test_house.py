@@ -113,6 +113,8 @@ class Weighted(Estimator):
 
 OBJECTIVE = '''
 """The forward KL divergence, on fresh draws of the prior weighted by f."""
+import torch
+
 from amci_core.training.objectives import Objective
 
 
@@ -129,6 +131,7 @@ class ForwardKL(Objective):
         y, theta, x, log_r = self.target.sample(self.draws, self.generator, "importance")
         self.last = x[:, None], y, theta
         log_q = q.at(y, theta).log_prob(x[:, None])[:, 0]
+        log_q = log_q.masked_fill(log_r == -torch.inf, 0.0)
         return -(log_r.softmax(0) * log_q).sum()
 '''
 

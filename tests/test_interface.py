@@ -11,6 +11,7 @@ from torch import Generator
 
 import amci_core as amci
 from amci_core.estimation.sampling import Sampler
+from amci_core.training import recipe
 
 
 def test_every_public_name_is_there():
@@ -94,6 +95,7 @@ RESULTS = {
     "reference values": lambda: amci.reference_value(
         TAIL, [[0.0], [1.0]], [[1.0], [2.0]], draws=1000
     ),
+    "a recipe": lambda: recipe("tail-1d", "spline"),
     "reuse": lambda: amci.reuse_errors(TAIL, ORACLE, **AT, alphas=[1.0], betas=[0.0], runs=500),
     "a model card": lambda: amci.load_proposals("tail-1d").card,
     "a checkpoint": lambda: amci.load_history("tail-1d")[0],
@@ -110,6 +112,14 @@ def test_a_result_prints_as_a_few_lines(result):
     assert " at 0x" not in text
     assert len(text) < 1500
     assert "array(" not in text
+
+
+def test_a_map_and_a_curve_print_as_a_line():
+    found = amci.amortization_map(TAIL, ORACLE, size=2)
+    text = "AmortizationMap: 4 of 4 cases, y by theta; least relative ESS: E1_plus 1, E2 1"
+    assert repr(found) == text
+    curve = RESULTS["a case"]()
+    assert re.fullmatch(r"Curve: 2 runs, ReMSE \(median\) (\S+, )+\S+ by budget", repr(curve))
 
 
 def test_the_version_is_that_of_the_project():

@@ -122,9 +122,7 @@ def train(
         typer.echo(f"amci: {error}, in {folder}", err=True)
         raise typer.Exit(FAILED) from None
     if trained.verdict is None:
-        words = f"interrupted; the best so far is in {folder}, go on with --resume"
-        typer.echo(f"amci: {words}", err=True)
-        raise typer.Exit(INTERRUPTED)
+        raise SystemExit(INTERRUPTED)  # learn has said so, and main would again
     if progress == "bars":
         typer.echo(f"trained: {folder}")
 

@@ -23,6 +23,8 @@ Table = NDArray[np.float64]
 
 # Below this share of the largest, an eigenvalue is rounding.
 FLAT = 1e-10
+# With larger coefficients nothing but rounding is left of a column's sum.
+LARGEST = 1e8
 
 
 def amci() -> Table:
@@ -58,20 +60,21 @@ def reuse(alpha: float, beta: float) -> Table:
     (alpha, beta) = (1, 0) is AMCI, (0, 0) is SNIS q2 and (1, 1) is SNIS q1.
 
     Arguments:
-        alpha: Share of E1 that comes from q1's draws. Any finite number is unbiased.
+        alpha: Share of E1 that comes from q1's draws. Any number up to 1e8 is unbiased.
         beta: Share of E2 that comes from q1's draws.
 
     Returns:
         The table (3, 3).
 
     Raises:
-        ValueError: alpha or beta is not a finite number.
+        ValueError: alpha or beta is beyond 1e8, or no number.
 
     Example:
         >>> reuse(0.9, 0.1)[0].tolist()
         [0.9, 0.0, 0.1]
     """
-    return _reuse(check_number("alpha", alpha), check_number("beta", beta))
+    within = f"a number up to {LARGEST:g}", lambda share: abs(share) <= LARGEST
+    return _reuse(check_number("alpha", alpha, *within), check_number("beta", beta, *within))
 
 
 def paper_optimum(moments: Moments) -> Table:
@@ -169,18 +172,18 @@ def validate(table: ArrayLike) -> Table:
         The table (3, 3), in float64.
 
     Raises:
-        ValueError: its shape is not (3, 3), an entry is not a finite number, or a column does not
-            sum to one (that of E1_minus may be zero, for f >= 0).
+        ValueError: its shape is not (3, 3), an entry is no number or beyond 1e8, or a column does
+            not sum to one (that of E1_minus may be zero, for f >= 0).
 
     Example:
         >>> validate([[1, 0, 0], [0, 0, 0], [0, 0, 1]]).shape
         (3, 3)
     """
     entries = np.asarray(table, dtype=np.float64)
-    if entries.shape != (3, 3) or not np.isfinite(entries).all():
+    if entries.shape != (3, 3) or not (np.abs(entries) <= LARGEST).all():
         raise ValueError(
-            f"table: expected finite coefficients of shape (3, 3), rows {', '.join(PROPOSALS)}, "
-            f"columns {', '.join(TERMS)}, got {entries.tolist()}"
+            f"table: expected coefficients up to {LARGEST:g} of shape (3, 3), rows "
+            f"{', '.join(PROPOSALS)}, columns {', '.join(TERMS)}, got {entries.tolist()}"
         )
     sums = entries.sum(axis=0)
     if not (np.isclose(sums, 1) | [False, not entries[:, 1].any(), False]).all():

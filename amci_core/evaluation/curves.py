@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Curve", "ErrorCurves", "curve_stream", "error_curves"]
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,14 +37,13 @@ from amci_core.evaluation.runs import (
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.parallel import Stream
-from amci_core.printing import Printed
 
 # An error of the truth matters from this share of the mean squared error on.
 TRUTH_SHARE = 0.1
 
 
 @dataclass(frozen=True, repr=False)
-class Curve(Printed):
+class Curve:
     """Errors of one estimator over R runs, for a batch (*) of cases and B totals.
 
     The relative error (ReMSE, the paper's eq. (rel-error)) is the squared error in units of mu
@@ -64,6 +64,13 @@ class Curve(Printed):
     truth: Truth
     runs: NDArray[np.int64]
     known: bool = False
+
+    def __repr__(self) -> str:
+        *batch, runs, totals = self.errors.shape
+        medians = np.median(self.remse_median.reshape(-1, totals), axis=0)
+        figures = ", ".join(f"{median:.2g}" for median in medians)
+        cases = f", {math.prod(batch):,} cases" if batch else ""
+        return f"Curve: {runs:,} runs{cases}, ReMSE (median) {figures} by budget"
 
     @cached_property
     def mean(self) -> Array:

@@ -26,7 +26,7 @@ FORMAT = 1
 FAMILY = {"family": str, "arguments": dict}
 # Names of a proposal's weights: where those there have one of them, new weights have the other.
 FILES = "{}.safetensors", "{}-2.safetensors"
-# What evaluations and trainings write beside proposals.
+# What evaluations and trainings write beside proposals; up to version 0.2 training.json too.
 BESIDE = ("evaluation.json", "cases.parquet", "recipe.json", "training.json")
 
 

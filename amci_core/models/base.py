@@ -95,6 +95,7 @@ class Variable:
     whole: bool | tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_count(f"{self.name}.dim", self.dim, low=1, high=10**6)
         sizes = {np.size(end) for end in (self.low, self.high, *self.typical_range)}
         if not (sizes <= {1, self.dim} and (self.ends[0] < self.ends[1]).all()):
             raise ValueError(
@@ -190,8 +191,7 @@ class Variable:
 
 def _joined(values: Array) -> Ends:
     """One number where the coordinates' values, (D,), are alike, else a tuple of D."""
-    alike = len(values) and (values == values[0]).all()
-    return float(values[0]) if alike else tuple(values.tolist())
+    return float(values[0]) if (values == values[0]).all() else tuple(values.tolist())
 
 
 def between(low: float, high: float) -> Constraint:

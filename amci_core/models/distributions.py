@@ -35,6 +35,23 @@ from amci_core.models.line import LineProblem
 # One distribution, or independent ones side by side.
 Given = Distribution | Sequence[Distribution]
 Target = Callable[[Tensor, Tensor | None], Tensor]
+# What to write for scipy's distributions, by their names, in scipy's parameters.
+TORCH = {
+    "norm": "Normal(loc, scale)",
+    "multivariate_normal": "MultivariateNormal(mean, cov)",
+    "uniform": "Uniform(loc, loc + scale)",
+    "beta": "Beta(a, b)",
+    "gamma": "Gamma(a, 1 / scale)",
+    "expon": "Exponential(1 / scale)",
+    "t": "StudentT(df, loc, scale)",
+    "cauchy": "Cauchy(loc, scale)",
+    "laplace": "Laplace(loc, scale)",
+    "halfnorm": "HalfNormal(scale)",
+    "lognorm": "LogNormal(log(scale), s)",
+    "poisson": "Poisson(mu)",
+    "binom": "Binomial(n, p)",
+    "bernoulli": "Bernoulli(p)",
+}
 # Draws that ranges are taken from and f is tried at.
 DRAWS = 10_000
 # A density or f is tried at points of this shape, against parameters of (7, 1).
@@ -175,6 +192,12 @@ class _Model(Problem):
                 self.theta = law.variable("theta", "the parameters of f", theta)
         if self._given["likelihood"] is not None:
             with _named("likelihood"):
+                if not callable(self._given["likelihood"]):
+                    raise ValueError(
+                        "likelihood: expected a function of x that returns the distribution of y, "
+                        "such as lambda x: Normal(x, 1.0), got "
+                        f"{type(self._given['likelihood']).__name__}"
+                    )
                 # Far out, where parameters are not validated, one may overflow or underflow.
                 given = self._given["likelihood"](self._user("prior", x))
                 law = _SideBySide("likelihood", given, (len(x),))
@@ -307,7 +330,7 @@ class _SideBySide:
         if not parts or not all(isinstance(part, Distribution) for part in parts):
             raise ValueError(
                 f"{name}: expected one of torch.distributions, such as Uniform(0.0, 4.0), or a "
-                f"list of them, got {given!r:.60}"
+                f"list of them, got {_came(given)}"
             )
         self.name = name
         self.parts = [_copied(_at_batch(name, part, batch), **to) for part in parts]
@@ -377,6 +400,16 @@ class _SideBySide:
         alike = (rows == rows[:, :1]).all(1)
         line = rows.new_tensor([[-math.inf], [math.inf]])
         return rows[:, 0].where(alike, line).cpu().numpy()
+
+
+def _came(given: Any) -> str:
+    """What came in the place of a distribution of torch, and what to write for one of scipy."""
+    for part in given if isinstance(given, list | tuple) else [given]:
+        if type(part).__module__.startswith("scipy.stats"):
+            kind = type(part).__name__.removesuffix("_frozen")
+            name = getattr(getattr(part, "dist", part), "name", kind)
+            return f"scipy's {name}. Write {TORCH.get(name, 'one of torch, or a Problem')}"
+    return f"{given!r:.60}"
 
 
 def _at_batch(name: str, law: Distribution, batch: tuple[int, ...]) -> Distribution:

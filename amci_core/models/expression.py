@@ -107,7 +107,7 @@ class Expression:
         ...     Expression("x1 + y", dim=1, theta_dim=1)
         ... except ExpressionError as error:
         ...     print(error)
-        f, column 6: f does not depend on y. Use x1, theta1
+        f, column 6: f does not depend on y. Use x, x1, theta, theta1
     """
 
     def __init__(self, text: str, *, dim: int, theta_dim: int) -> None:
@@ -197,7 +197,7 @@ class Expression:
         why = "f does not depend on y" if name.rstrip("0123456789") == "y" else f"unknown {name}"
         sizes = {"x": x.shape[-1], "theta": 0 if theta is None else theta.shape[-1]}
         known = (
-            f"{n}1 to {n}{size}" if size > 1 else f"{n}1" for n, size in sizes.items() if size
+            f"{n}1 to {n}{size}" if size > 1 else f"{n}, {n}1" for n, size in sizes.items() if size
         )
         raise self._error(node, f"{why:.30}. Use {', '.join(known)}")
 

@@ -21,14 +21,15 @@ from amci_core.flows.proposals import NAMES
 from amci_core.flows.supports import has_exact_support
 from amci_core.io import StoredFileError, check_path, pretrained_root, read_json
 from amci_core.models import Problem
+from amci_core.printing import Printed
 from amci_core.training.objectives import Objective, objective_class
 from amci_core.training.trainer import TermRecipe
 
 FILE = "recipe.json"
 
 
-@dataclass(frozen=True)
-class Choices:
+@dataclass(frozen=True, repr=False)
+class Choices(Printed):
     """What `learn` trains; None and empty: automatic.
 
     Arguments:

@@ -167,7 +167,10 @@ def learn(
         except KeyboardInterrupt:
             if not training.reported:
                 raise
-            say("interrupted: these are the best so far")
+            kept = "these are the best so far"
+            if folder is not None:
+                kept = f"the best so far is in {folder}, go on with resume"
+            say(f"interrupted; {kept}")
     return training.proposals()
 
 

@@ -68,12 +68,14 @@ def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (np.ones((3, 2)), r"table: expected finite coefficients of shape \(3, 3\)"),
-        (np.full((3, 3), np.nan), r"table: expected finite coefficients .* got \[\[nan"),
+        (np.ones((3, 2)), r"table: expected coefficients up to 1e\+08 of shape \(3, 3\)"),
+        (np.full((3, 3), np.nan), r"table: expected coefficients .* got \[\[nan"),
         (np.ones((3, 3)), r"table: expected columns that sum to one .* got sums \[3.0"),
         (np.diag([1, 0.5, 1]), r"table: expected columns .* got sums \[1.0, 0.5, 1.0\]"),
         ("snis-q3", r"estimator: expected one of amci-cv, .* or a table, got 'snis-q3'"),
-        ("reuse:nan:0", r"alpha: expected a finite number, got nan"),
+        ([[1e300, 0, 0], [-1e300, 0, 0], [1, 0, 1]], r"table: expected coefficients up to"),
+        ("reuse:1e300:1e300", r"alpha: expected a number up to 1e\+08, got 1e\+300"),
+        ("reuse:nan:0", r"alpha: expected a number up to 1e\+08, got nan"),
     ],
 )
 def test_what_is_no_estimator_is_named(table, message):

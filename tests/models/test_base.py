@@ -104,6 +104,14 @@ def test_what_is_not_known_is_named_with_the_method_to_define(ask, message):
         ask(hidden("tail-1d"))
 
 
+@pytest.mark.parametrize("dim", [-1, 0, 1.5])
+def test_a_variable_has_coordinates(dim):
+    with pytest.raises(
+        ValueError, match=rf"^x.dim: expected a whole number from 1 .*, got {dim}$"
+    ):
+        amci.Variable("x", dim, 0.0, 1.0, "a number")
+
+
 def test_a_row_of_numbers_is_told_from_several_cases():
     problem = amci.problem("tail-1d")
     hint = r"For several cases pass shape \(cases, 1\), such as \[\[1.0\], "

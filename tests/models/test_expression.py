@@ -96,6 +96,11 @@ WRONG = {
 }
 
 
+def test_names_that_a_single_coordinate_has_are_told():
+    with pytest.raises(ExpressionError, match=r"unknown tehta\. Use x, x1, theta, theta1$"):
+        Expression("x > tehta", dim=1, theta_dim=1)
+
+
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: ascii(text[:30]))
 def test_a_mistake_is_told_with_its_place(text):
     column, why = WRONG[text]

@@ -360,14 +360,21 @@ class Broken(Normal):
         ({"prior": Poisson(3.0)}, r"prior: expected a density over x, got Poisson\(.*discrete"),
         ({"prior": Dirichlet(torch.ones(3))}, "prior: .* simplex use all coordinates but the"),
         ({"prior": []}, r"prior: expected one of torch\.distributions.*, got \[\]$"),
-        ({"prior": stats.norm()}, r"prior: expected one of torch.*, got <scipy\.stats"),
+        (
+            {"prior": stats.norm()},
+            r"prior: expected .*, got scipy's norm. Write Normal\(loc, scale\)$",
+        ),
+        ({"prior": stats.norm}, r"prior: .*, got scipy's norm. Write Normal"),
+        ({"prior": [stats.multivariate_normal([0.0])]}, "prior: .* MultivariateNormal"),
+        ({"theta": stats.gumbel_r()}, "theta: .*, got scipy's gumbel_r. Write one of torch"),
+        ({"likelihood": lambda x: stats.norm(x, 1)}, "likelihood: .*. Write Normal"),
         ({"prior": Unknown(0.0, 1.0)}, "prior: raised NotImplementedError: in support"),
         (
             {"theta": (0.0, 4.0)},
             r"theta: .* such as Uniform\(0\.0, 4\.0\), .* got \(0\.0, 4\.0\)$",
         ),
         ({"prior": Normal(torch.zeros(2, 2), 1.0)}, r"prior: .*batch shape \(2, 2\)"),
-        ({"likelihood": Normal(0.0, 1.0)}, "likelihood: .*'Normal' object is not .* a function"),
+        ({"likelihood": Normal(0.0, 1.0)}, "likelihood: expected a function of x .*, got Normal$"),
         ({"likelihood": lambda x: x}, r"likelihood: expected one of torch\.distributions"),
         (
             {"likelihood": lambda x: Normal(0.0, 1.0)},
