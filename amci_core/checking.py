@@ -8,9 +8,9 @@ fitted to other draws of the sampler. For every function h of a point,
 since both sides are the integral of h p g / (p + g). With h = 1 the quotient of the two sides is
 the mean importance weight, the bridge estimate of p's integral, which is one within its error.
 With h the weight of one component in g it is the same for a part of the space. All terms are
-bounded by h, so that a z test of the difference holds for any g. A likelihood is compared by pairs
-(x, y) and the joint density. Counts y have no density: draws at one x are compared with those at
-another by the odds of their probabilities.
+bounded by h, so that a z test of the difference holds for any g. Draws of y at one x are compared
+with those at another by the odds of their densities, then pairs (x, y) with the joint density,
+unless y are counts, which have none.
 
 References:
     Bennett, Efficient estimation of free energy differences from Monte Carlo data, 1976.
@@ -317,9 +317,10 @@ def _values(problem: Problem, seconds: float) -> Iterator[Finding]:
 def _samplers(problem: Problem, seconds: float) -> Iterator[Finding]:
     """Compares samplers with their densities, up to the first error."""
     n = _affordable(problem, seconds)
-    if problem.y is not None and np.any(problem.y.whole) and _odds_differ(problem, n):
+    if problem.y is not None and _odds_differ(problem, problem.y, n):
         text = f"its draws do not follow log_likelihood as x changes; {MEND}"
         yield _finding("sample_likelihood", text)
+        return
     for names, x, log_density in _sampled(problem, n):
         wrong = contradiction(x, log_density, names)
         if wrong and wrong[0] == "log_likelihood":
@@ -357,7 +358,7 @@ def _log_defensive(problem: Problem, y: Tensor, theta: Tensor | None) -> Density
     return lambda x: problem.log_defensive(x, y, theta)
 
 
-def _odds_differ(problem: Problem, n: int) -> bool:
+def _odds_differ(problem: Problem, variable: Variable, n: int) -> bool:
     """Whether draws of y at n places x contradict the odds of their densities p and q.
 
     The two of a pair are x and another place, which is far, near or nearer. As with a sampler,
@@ -373,6 +374,10 @@ def _odds_differ(problem: Problem, n: int) -> bool:
         log_odds = problem.log_likelihood(at_other, y) - problem.log_likelihood(at_x, y)
         log_odds = log_odds.nan_to_num(0.0, torch.inf, -torch.inf)[:, None]
         h = torch.cat([log_odds, log_odds.abs(), at_other - at_x], -1).tanh()
+        if not np.any(variable.whole):
+            # Draws that were moved to the ends of their range have no density.
+            low, high = y.new_tensor(variable.ends)
+            h *= ((y > low) & (y < high)).all(-1, keepdim=True)
         left, right = (h * log_odds.sigmoid())[: len(x)], (h * (-log_odds).sigmoid())[len(x) :]
         if (_z(left - right).abs() > APART).any():
             return True
@@ -453,7 +458,7 @@ def _affordable(problem: Problem, seconds: float) -> int:
         x = problem.sample_prior(n, _seeded(2)).double()
         return problem.log_joint(x, y[0]), problem.f(x, theta)
 
-    dim = CASES_OF_TEST * max(problem.x.dim, problem.y.dim if problem.y else 0)
+    dim = problem.x.dim + (problem.y.dim if problem.y else 0)
     return affordable(dim, evaluate, TIME_OF_TEST * seconds)
 
 
@@ -465,7 +470,7 @@ def affordable(dim: int, call: Callable[[int], object], seconds: float) -> int:
     of_one = max((time.process_time() - began) / FEWEST_DRAWS, 1e-9)
     n = min(seconds / of_one, 4e6 / (MOST_COMPONENTS * dim), MOST_DRAWS)
     # In many dimensions few draws cannot tell a scale from a constant.
-    return int(2 ** math.floor(math.log2(max(n, FEWEST_DRAWS, 60 * dim))))
+    return int(2 ** math.floor(math.log2(max(n, FEWEST_DRAWS, 180 * dim))))
 
 
 def contradiction(
@@ -519,7 +524,8 @@ def contradiction(
     # A scale that is a little wrong in each of many coordinates shows in their sum.
     radius = (z.square().mean(-1, keepdim=True) - 1) * math.sqrt(dim / 2)
     ones = torch.ones_like(radius)
-    h = [ones, log_components.softmax(-1), z.tanh(), z.tanh().square(), radius.tanh()]
+    scales = ((z.square() - 1) / 2).tanh()
+    h = [ones, log_components.softmax(-1), z.tanh(), scales, radius.tanh()]
     h_inside = torch.cat(h, -1) * inside[:, None]
     log_odds = (log_p - log_g).nan_to_num(-torch.inf, torch.inf, -torch.inf)[:, None]
     left, right = h_inside[:n] * (-log_odds[:n]).sigmoid(), h_inside[n:] * log_odds[n:].sigmoid()

@@ -353,6 +353,36 @@ def test_many_draws_show_small_mistakes(method, members):
     assert report.findings[0].method == method, report
 
 
+@pytest.mark.parametrize("k", [2, 4, 6, 10])
+def test_a_wrong_scale_about_a_wave_is_no_missing_constant(k):
+    # mu is wrong: y ~ N(sin(k x), 0.3) was drawn with 0.33.
+    members = {
+        "log_likelihood": lambda s, x, y: Normal((k * x).sin(), 0.3).log_prob(y).sum(-1),
+        "sample_likelihood": lambda s, x, g: (
+            (k * x).sin() + 0.33 * torch.randn(x.shape, generator=g)
+        ),
+    }
+    report = amci.check(changed(Tail, y=line(-20.0, 20.0, dim=1), **members))
+    assert [f.method for f in report.findings] == ["sample_likelihood"], report
+
+
+@pytest.mark.parametrize(("dim", "factor"), [(10, 1.05), (20, 1.1), (50, 1.2)])
+def test_a_wrong_scale_in_one_of_many_coordinates_of_y_is_found(dim, factor):
+    scale = torch.tensor([1.0] * (dim - 1) + [factor])
+
+    def drawn(scale):
+        return lambda s, x, g: x + scale * torch.randn(*x.shape[:-1], dim, generator=g)
+
+    members = {
+        "y": line(-30.0, 30.0, dim=dim),
+        "log_likelihood": lambda s, x, y: Normal(x, 1.0).log_prob(y).sum(-1),
+    }
+    right = changed(Tail, sample_likelihood=drawn(torch.ones(dim)), **members)
+    wrong = changed(Tail, sample_likelihood=drawn(scale), **members)
+    assert amci.check(right, seconds=20).findings == ()
+    assert [f.method for f in amci.check(wrong, seconds=20).errors] == ["sample_likelihood"]
+
+
 class Wrong(Right):
     """Eight mistakes in eight methods."""
 
