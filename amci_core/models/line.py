@@ -25,8 +25,8 @@ DRAWS, FAR = 4096, torch.sinh(torch.linspace(-14, 14, 281, dtype=torch.float64))
 # Further nodes, so many each, are quantiles of these powers of the integrand: the lower the power,
 # the wider is a peak.
 POWERS, NODES = [100.0**-k for k in range(7, -1, -1)], 128
-# Pieces of equal mass, and places where the integrand begins or ends.
-PIECES, JUMPS = 16, 8
+# Pieces of equal mass, and places where the integrand begins, ends or changes most.
+PIECES, JUMPS = 16, 32
 # Pieces are divided into parts, so many times at most, while their doubts are above a share of the
 # worst; of an integral with more pieces only the worst, as the others may be rounding.
 PARTS, DIVISIONS, SLIGHT, MOST = 4, 25, 1e-8, 128
@@ -313,9 +313,10 @@ def _breaks(x: Tensor, log_value: Tensor) -> list[Tensor]:
     """Places between which the integrand, known at nodes (K, n), is about smooth, (K, m) each."""
     # Quantiles of a low power: modes with little mass are in pieces of their own.
     quantiles = [_quantiles(x, power * log_value, PIECES) for power in POWERS[-2:]]
-    # Where the integrand begins or ends between two nodes; if there are fewer places, any node.
-    jumps, at = (log_value == -torch.inf).int().diff().abs().topk(JUMPS)
-    at = at.where(jumps > 0, x.shape[-1] // 2)
+    # Where it begins, ends or changes most between nodes: modes that few nodes have met, too.
+    value = (log_value - log_value.amax(-1, keepdim=True).nan_to_num(neginf=0.0)).exp()
+    ends = (log_value == -torch.inf).int().diff() != 0
+    at = (value.diff().abs() * x.diff()).masked_fill(ends, torch.inf).topk(JUMPS).indices
     return [*quantiles, x.gather(-1, at), x.gather(-1, at + 1)]
 
 
@@ -359,7 +360,7 @@ def _sums(function: Integrand, edges: Tensor) -> tuple[Tensor, Tensor]:
             rough = doubt > (SLIGHT * worst).clamp(min=PRECISION["atol"])
             rough &= (start + unit / PARTS != start) & (division < DIVISIONS)
             crowded = torch.bincount(row[rough], minlength=len(edges))[row] > MOST
-            rough &= ~crowded | (doubt > worst / 10)
+            rough &= ~crowded | (doubt > worst / 1000)
             rough &= len(row) <= len(edges) * MOST * PARTS
         total.index_add_(0, row[~rough], integral[~rough])
         error.index_add_(0, row[~rough], doubt[~rough])

@@ -188,6 +188,30 @@ def test_modes_of_the_prior_that_lie_apart_are_all_integrated(spread, apart):
     assert own.truth() == pytest.approx(0.5, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("share", "place", "width"),
+    [(0.01, 1e3, 0.01), (0.003, 1e4, 0.01), (0.001, 50.0, 0.001), (0.001, 1.0, 1e-6)],
+)
+def test_a_narrow_mode_of_the_prior_that_few_draws_meet_is_not_lost(share, place, width):
+    shares = torch.tensor([1 - share, share], dtype=torch.float64)
+    places, widths = torch.tensor([[0.0, place], [1.0, width]], dtype=torch.float64)
+
+    class Narrow(Plain):
+        f = staticmethod(lambda x, theta: 1 + (x > place).double().squeeze(-1))
+
+        def log_prior(self, x):
+            each = torch.distributions.Normal(places, widths).log_prob(x)
+            return (shares.log() + each).logsumexp(-1)
+
+        def sample_prior(self, n, generator):
+            mode = torch.multinomial(shares, n, replacement=True, generator=generator)
+            z = torch.randn(n, generator=generator, dtype=torch.float64)
+            return (places[mode] + widths[mode] * z)[:, None]
+
+    expected = 1 + (1 - share) * stats.norm.sf(place) + share / 2
+    assert Narrow().truth() == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_heavy_tail_is_integrated_or_refused():
     class Cauchy(Odd):
         nonnegative = True
