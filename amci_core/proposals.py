@@ -128,12 +128,17 @@ def load_history(
     folder, built = pretrained_root() / chosen.name / variant, config["proposals"]["q1_plus"]
 
     def entry(frame: Mapping[str, Any]) -> HistoryEntry:
-        seconds = config.get("seconds", {}) | {"q1_plus": frame["seconds"]}
+        q1_plus = {**built, **frame}
+        here = config | {
+            "variant": f"{variant} at step {frame['step']}",
+            "seconds": config.get("seconds", {}) | {"q1_plus": frame["seconds"]},
+            "proposals": config["proposals"] | {"q1_plus": q1_plus},
+        }
         proposals = dataclasses.replace(
             trained,
-            variant=f"{variant} at step {frame['step']}",
-            q1_plus=_flow(chosen, folder, {**built, **frame}),
-            card=trained.card | {"configuration": config | {"seconds": seconds}},
+            variant=here["variant"],
+            q1_plus=_flow(chosen, folder, q1_plus),
+            card=trained.card | {"configuration": here},
         )
         return HistoryEntry(frame["step"], frame["seconds"], frame["relative_variance"], proposals)
 

@@ -15,6 +15,7 @@ import torch
 from torch.distributions import Normal, Uniform
 
 from amci_core import estimate, evaluate, load_history, load_proposals, model, problem, problems
+from amci_core.evaluation.sweep import origin
 from amci_core.flows import Proposals
 from amci_core.io import StoredFileError, pretrained_root, read_tensors, write_tensors
 from amci_core.training import learn
@@ -175,6 +176,8 @@ def test_the_history_shows_q1_getting_better():
     variances = [v for v in (frame.relative_variance for frame in film) if v is not None]
     assert len(variances) == len(film)
     assert variances[-1] == min(variances) < 1e-3 * variances[0]
+    hashes = {origin(problem("tail-1d"), f.proposals)["weights"]["q1_plus"] for f in film}
+    assert len(hashes) == len(film)
     trained = load_proposals("tail-1d")
     at_the_end = film[-1].proposals
     y, theta = problem("tail-1d").check(1.0, 3.0)

@@ -161,7 +161,7 @@ def origin(problem: Problem, proposals: Proposals) -> dict[str, Any]:
     Weights that no file holds have the name of their class.
     """
     card = proposals.card.get("configuration", {})
-    # A checkpoint of a training has the card of its end.
+    # Proposals of another name are not those of their card.
     stored = card.get("proposals", {}) if card.get("variant") == proposals.variant else {}
     weights = {
         name: str(stored[name]["sha256"]) if name in stored else type(q).__name__

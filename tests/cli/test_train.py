@@ -120,7 +120,10 @@ def test_a_killed_training_resumes_to_the_weights_of_an_unbroken_one(unbroken, t
         (["--seed", "-1"], "seed: expected"),
         (["--resume"], "holds no proposals"),
         (["--source", "mcmc"], "settings: expected cases, from_proposal"),
-        (["--source", "mcmc", "--variant", "learnt"], "settings: expected none for this objective"),
+        (
+            ["--source", "mcmc", "--variant", "learnt"],
+            "settings: expected none for this objective",
+        ),
         (["--bins", "8"], "bins: spline has its own, got 8. Leave it out"),
     ],
 )
