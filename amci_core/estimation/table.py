@@ -124,7 +124,7 @@ def estimate_from_draws(
               `lp_approx__`. Of several components `log_q_q1_plus`, `log_q_q1_minus`, `log_q_q2`
               and `log_q_defensive`, each at all draws; the last one, of a broad density, shows
               what the others miss.
-            - `component`: which of several components each draw came from.
+            - `component`: which component each draw came from; a single one is `q2` without it.
             - `log_weight`: log_joint - log_q, instead of both.
         f: f at every draw, in units of f, or the name of its column; any number where the density
             is zero.
@@ -253,8 +253,8 @@ def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
 
 def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> Array:
     if values is None:
-        names = ", ".join((name, *["log_weight"] * (name in ALIASES), *ALIASES.get(name, ())))
-        raise ValueError(f"{name}: the table has no such column. Rename one to {names}")
+        others = f", log_weight, {', '.join(ALIASES[name])}" if name in ALIASES else ""
+        raise ValueError(f"{name}: the table has no such column. Rename one to {name}{others}")
     column = check_numbers(name, values)
     if column.shape != shape or column.size < 2:
         expected = f"two numbers or more, of shape {shape} as log_joint"

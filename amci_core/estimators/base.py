@@ -96,8 +96,10 @@ class Prepared:
     names: tuple[str, ...] = PROPOSALS
 
     def __post_init__(self) -> None:
+        if not self.draws.signed:
+            return
         of_E1_minus = self.table[..., 1].sum(-1)
-        if self.draws.signed and (abs(of_E1_minus - 1) > 1e-5).any():
+        if (abs(of_E1_minus - 1) > 1e-5).any():
             there = ", ".join(PROPOSALS[j] for j in self.draws.present if j < len(PROPOSALS))
             raise ValueError(
                 "estimator: f - shift takes both signs, so the coefficients of E1_minus for "

@@ -376,10 +376,11 @@ def chosen_estimators(
     """
     if wanted is None:
         wanted = default_estimators(problem, proposals)
-    if not wanted or not all(isinstance(name, str) for name in wanted):
+    names = list(wanted)
+    if not names or not all(isinstance(name, str) for name in names):
         some = "names, or a mapping of names to estimators and tables"
         raise ValueError(f"estimators: expected {some}, got {wanted!r:.99}")
-    named = wanted if isinstance(wanted, Mapping) else {name: name for name in wanted}
+    named = wanted if isinstance(wanted, Mapping) else {name: name for name in names}
     if points is not None:
         check_name("points", points, POINTS)
     return {name: _chosen(choice, points) for name, choice in named.items()}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 __all__ = ["SplineProposal"]
 
-from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
 from typing import Any
@@ -104,7 +103,7 @@ class SplineDensity(TransformedDensity):
     def _forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         x: list[Tensor] = []
         zs: list[Tensor] = []
-        log_dets: list[Tensor | None] = []
+        log_dets: list[Tensor] = []
         knots: Knots | SharedKnots = self._knots
         prepared = self._prepared
         for i, (bijector, u) in enumerate(zip(self._bijectors, z.unbind(-1), strict=True)):
@@ -118,7 +117,7 @@ class SplineDensity(TransformedDensity):
             x.append(x_i)
             zs.append(z_i)
             log_dets += [log_bent, log_quantile, log_det]
-        return torch.stack(x, -1), -_total(log_dets)
+        return torch.stack(x, -1), -reduce(torch.add, log_dets)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         x = x.movedim(-1, 0).contiguous()
@@ -136,9 +135,9 @@ class SplineDensity(TransformedDensity):
                 own = of_support[its.start - 1 : its.stop - 1, ..., : bijector.width]
                 u, log_det = bijector.cumulative(z, bijector.prepare(own))
                 us.append(u)
-                log_dets += [log.sum(0) for log in (log_free, log_det) if log is not None]
+                log_dets += [log_free.sum(0), log_det.sum(0)]
             log_dets.append(knots.inverse(torch.cat(us))[1].sum(0))
-        return _total(log_dets)
+        return reduce(torch.add, log_dets)
 
     def _split(self, parameters: Tensor) -> tuple[Knots, Tensor]:
         """The splines, and what the supports read, of parameters (*, P)."""
@@ -148,7 +147,3 @@ class SplineDensity(TransformedDensity):
 
     def _bound_of(self, coordinates: int | slice) -> Tensor | None:
         return None if self._bounds is None else self._bounds[coordinates]
-
-
-def _total(log_dets: Sequence[Tensor | None]) -> Tensor:
-    return reduce(torch.add, (log for log in log_dets if log is not None))

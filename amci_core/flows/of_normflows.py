@@ -114,7 +114,7 @@ class NormflowsDensity(TransformedDensity):
             free, log_quantile = bijector.quantile(u_i, parameters)
             x_i, log_det = bijector.constrained(free, bound)
             columns.append(x_i)
-            log_dets += [log for log in (log_quantile, log_det) if log is not None]
+            log_dets += [log_quantile, log_det]
         return torch.stack(columns, -1), log_q - sum(log_dets)
 
     def _log_prob(self, x: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class NormflowsDensity(TransformedDensity):
             free, log_free = bijector.unconstrained(x_i, bound)
             u_i, log_det = bijector.cumulative(free, parameters)
             columns.append(u_i)
-            log_dets += [log for log in (log_free, log_det) if log is not None]
+            log_dets += [log_free, log_det]
         z = torch.special.ndtri(_open(torch.stack(columns, -1)))
         log_q: Tensor = (sum(log_dets) - standard_normal_log_prob(z)).flatten()
         z, context = z.flatten(0, 1), self._context_of(x)
