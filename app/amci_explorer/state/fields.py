@@ -375,6 +375,11 @@ FIELDS: Mapping[str, Field] = {
             labels=lambda _: {False: "off", True: "on"},
         ),
         OneOf(
+            "every",
+            "All estimators.",
+            labels=lambda _: {False: "the main ones", True: "all estimators"},
+        ),
+        OneOf(
             "logarithmic",
             "Densities on a logarithmic axis.",
             labels=lambda _: {False: "linear", True: "log"},
