@@ -33,9 +33,8 @@ from amci_explorer.views.evaluation import EvaluationCard
 from amci_explorer.views.film import FilmView
 from amci_explorer.views.headline import HeadlineView
 from amci_explorer.views.inputs import copying, header_button
-from amci_explorer.views.layout import column, place_on_phones
+from amci_explorer.views.layout import column, pictures, place_on_phones
 from amci_explorer.views.panel import DensityPanel
-from amci_explorer.views.pictures import pictures
 from amci_explorer.views.play import PlayCard
 from amci_explorer.views.reuse import ReuseCard
 from amci_explorer.views.summary import SummaryCard
@@ -104,11 +103,9 @@ class Explorer:
         )
         self.tour = TourView(self._visit, self._write_address)
         self.pictures = pictures(self.densities.panel, self.errors.panel)
-        # On a phone the pictures come first, and between words and numbers the controls.
-        place_on_phones(self.headline.panel, 1)
-        place_on_phones(self.controls.side, 2)
-        place_on_phones(self.summary.panel, 3)
-        place_on_phones(self.tabs.panel, 4)
+        # In one column what is folded comes after the pictures and their numbers.
+        place_on_phones(self.controls.side, 1)
+        place_on_phones(self.tabs.panel, 2)
         self.rest = column(
             # Without a gap: most of the time there are no alerts.
             column(self.alerts, self.controls.top),

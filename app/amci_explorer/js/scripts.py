@@ -15,7 +15,6 @@ __all__ = [
     "SIGHT",
     "SKIP",
     "SLIDER",
-    "SWITCH",
     "TOUR",
 ]
 
@@ -41,9 +40,8 @@ FOLDER = Path(__file__).parent
     )
 )
 # Components of their own, as modules.
-ADDRESS, SIGHT, SWITCH, TOUR = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("address", "sight", "switch", "tour")
+ADDRESS, SIGHT, TOUR = (
+    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("address", "sight", "tour")
 )
 LIVE_DENSITIES, GRIP, SLIDER = (
     component(FOLDER / f"{name}.mjs") for name in ("live_densities", "grip", "slider")

@@ -13,6 +13,7 @@ __all__ = [
     "explain",
     "heading",
     "hide",
+    "pictures",
     "place_on_phones",
     "row",
     "sections",
@@ -31,12 +32,10 @@ from amci_explorer.server.session import callback
 from amci_explorer.views.style import NARROW
 
 TITLE = """
-h2 { font-size: var(--title); font-weight: 600; margin: 0; line-height: 1.4;
-     display: var(--title-display, block); }
+h2 { font-size: var(--text); font-weight: 600; margin: 0; line-height: 1.4; }
 """
-# Where the title stands in the page's tabs, tools come after the picture.
 TOP = """
-:host { order: var(--tools-order, 0); flex-wrap: wrap !important; }
+:host { flex-wrap: wrap !important; }
 :host > div:first-of-type { flex: 1 0 auto !important; width: auto !important; }
 """
 HELP = """
@@ -61,6 +60,13 @@ CARD = """
         min-width: 0; box-sizing: border-box; }
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 @media print { :host { break-inside: avoid; } }
+"""
+# Both cards are as high as the higher one.
+PICTURES = f"""
+:host {{ display: grid !important; gap: 12px !important;
+         grid-template-columns: minmax(0, 1fr) minmax(0, 1.12fr); }}
+:host > * {{ width: auto !important; }}
+@media {NARROW} {{ :host {{ grid-template-columns: minmax(0, 1fr); gap: 8px !important; }} }}
 """
 
 SECTIONS = {
@@ -112,6 +118,11 @@ def column(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) ->
 def row(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn.Row:
     """Content beside content, centred on one line."""
     return _stack(pn.Row, content, gap, stylesheet + ":host { align-items: center; }", options)
+
+
+def pictures(*cards: Any) -> pn.Column:
+    """The two opening cards: of one height, or one below the other where that is too narrow."""
+    return column(*cards, stylesheet=PICTURES)
 
 
 def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:

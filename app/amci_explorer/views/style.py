@@ -26,11 +26,14 @@ from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.colours import VERDICTS as COLOURS
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-# Type sizes in rem, small to large.
-TYPE = {"small": 0.8125, "text": 0.9375, "title": 1.0625, "figure": 1.3125, "headline": 1.375}
+# Type sizes in rem, small to large: 13, 15 and 24 pixels.
+TYPE = {"small": 0.8125, "text": 0.9375, "headline": 1.5}
 # Spaces are whole numbers of this, in pixels.
 SPACE = 8
-# Up to this width one column, one picture at a time, and the handles in a bar at the bottom.
+# The height of what is drawn in both opening cards: with words and numbers on one screen, and
+# in one column whole above the bar with the handles.
+FIRST, FIRST_NARROW = "clamp(290px, 100vh - 400px, 400px)", "clamp(200px, 100vh - 130px, 300px)"
+# Up to this width one column, and the handles in a bar at the bottom.
 NARROW = "screen and (max-width: 1099.95px)"
 # Screens on which pictures are lower.
 LOW = "(max-height: 559.95px)"
@@ -83,7 +86,9 @@ def _mixed(colour: str, other: str, share: float = 0.2) -> str:
 _SIZES = {name: f"{size}rem" for name, size in TYPE.items()} | {"space": f"{SPACE}px"}
 # The page says on its root which theme it has.
 VARIABLES = f"""
-:root {{ {_declared(_SIZES | PALETTE["light"] | _of_curves(False))} --bar: {BAR_HEIGHT}px; }}
+:root {{ {_declared(_SIZES | PALETTE["light"] | _of_curves(False))} --bar: {BAR_HEIGHT}px;
+         --first: {FIRST}; --title: var(--text); }}
+@media {NARROW} {{ :root {{ --first: {FIRST_NARROW}; }} }}
 :root[data-theme="dark"] {{ {_declared(PALETTE["dark"] | _of_curves(True))} color-scheme: dark; }}
 body {{ color: var(--ink); }}
 /* As wide as a screen: a printer scales it. Pictures of a dark page are drawn in light ink. */
