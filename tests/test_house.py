@@ -257,14 +257,10 @@ def test_no_room_of_the_page_but_the_registry_knows_problems():
                 assert not knows_problems(node, *known), f"{path}:{node.lineno}"
 
 
-# Panel's private names outside compat.py: those by which a file input takes pieces of one file and
-# keeps none, by which a text or a choice reaches the server before the next click, and by which a
-# new pane finds its document's styles.
+# Panel's private names outside compat.py: those by which a text or a choice reaches the server
+# before the next click, and by which a new pane finds its document's styles.
 PRIVATE = {
-    "views/inputs.py": {
-        *("_buffer", "_file_buffer", "_handle_msg", "_send_msg", "_update_file"),
-        *("_change_event", "_debounce", "_server_change"),
-    },
+    "views/inputs.py": {"_change_event", "_debounce", "_server_change"},
     "views/layout.py": {"_get_properties"},
     "views/slider.py": {"_debounce"},
 }

@@ -38,7 +38,6 @@ from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.play import PlayCard
 from amci_explorer.views.reuse import ReuseCard
 from amci_explorer.views.summary import SummaryCard
-from amci_explorer.views.table import TableCard
 from amci_explorer.views.tabs import TabsView
 from amci_explorer.views.tour import TourView
 from amci_explorer.views.train import TrainCard
@@ -54,7 +53,6 @@ TABS: tuple[type[Card], ...] = (
     MapCard,
     EvaluationCard,
     TrainCard,
-    TableCard,
 )
 
 

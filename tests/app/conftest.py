@@ -54,14 +54,7 @@ class Turned:
                 results._bring(card, Result(asked, done(asked), 1.0, complete=True))
             return SimpleNamespace(cancel=lambda: None)
 
-        def call(results, then, function, *given):
-            try:
-                then(function(*given))
-            except ValueError as error:
-                then(error)
-
         monkeypatch.setattr(Results, "_start", start)
-        monkeypatch.setattr(Results, "call", call)
         self.explorer = Explorer(self.document, query)
         # As in a browser that has scrolled there.
         with param.discard_events(self.explorer.tabs.sight):

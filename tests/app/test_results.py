@@ -363,28 +363,6 @@ def test_without_workers_the_card_says_so_and_they_are_asked_again(brought):
     assert told == ["begin", ("first", False), said, said, ("last", True), None]
 
 
-def test_of_two_files_the_later_one_is_shown_even_if_it_is_read_sooner(monkeypatch):
-    class Reader:
-        async def call(self, browser, function, seconds):
-            await asyncio.sleep(seconds)
-            return function(seconds)
-
-    async def inside():
-        results, shown = Results(Page()), []
-        for seconds in (0.1, 0.01):
-            results.call(shown.append, float, seconds)
-        # Another problem calls off nothing of a file, the end of the session does.
-        results.forget()
-        await asyncio.sleep(0.3)
-        results.call(shown.append, float, 0.01)
-        results.close()
-        await asyncio.sleep(0.1)
-        return shown
-
-    monkeypatch.setattr(runner, "runner", Reader)
-    assert run_apart(inside()) == [0.01]
-
-
 def test_what_fails_while_a_result_is_shown_does_not_keep_the_end_away(brought):
     class Said(list):
         def take(self, error):

@@ -1,9 +1,6 @@
-"""Training on the page: its process, its queue and its card; proposals as files, checked."""
+"""Training on the page: its process, its queue and its card; its download."""
 
 import asyncio
-import copy
-import io
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, places
-from amci_explorer.compute.uploads import read_proposals, zipped
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.state.state import State
 from amci_explorer.views.train import about_training
@@ -454,134 +450,18 @@ def test_the_legend_names_the_proposals_that_are_trained(at_the_card):
     at_the_card(body)
 
 
-@pytest.fixture(scope="module")
-def mine():
-    return replace(amci.load_proposals("tail-1d"), variant="mine")
-
-
-@pytest.fixture(scope="module")
-def content(mine):
-    """What a download gives."""
-    return zipped(mine).getvalue()
-
-
-def changed(content, change):
-    """A zip whose files were changed."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    change(files)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return made.getvalue()
-
-
-def test_what_was_downloaded_can_be_uploaded(at_the_card, content, mine):
-    def body(turned, card, noted):
-        card.take_file("mine.zip", content)
-        assert not card.upload.message.visible
-        state = turned.explorer.state
-        assert state.variant.startswith("mine")
-        found = registry.proposals("tail-1d", state.variant)
-        for a, b in zip(
-            mine.q1_plus.state_dict().values(), found.q1_plus.state_dict().values(), strict=True
-        ):
-            assert torch.equal(a, b)
-        assert card.download.filename == f"{state.variant}.zip"
-        assert (
-            read_proposals("tail-1d", card.download.callback().getvalue()).variant == state.variant
-        )
-
-    at_the_card(body)
-
-
-def test_a_file_with_a_shipped_name_is_refused(at_the_card):
-    shipped = zipped(amci.load_proposals("tail-1d")).getvalue()
+def test_a_download_holds_what_was_trained(tmp_path, at_the_card):
+    made = amci.load_proposals("tail-1d")
 
     def body(turned, card, noted):
-        card.take_file("spline.zip", shipped)
-        assert "proposals called spline exist already" in card.upload.message.object
-        assert turned.explorer.state.variant == "spline"
+        turned.explorer.training.proposals = made
+        turned.explorer.training.watch()
+        with zipfile.ZipFile(card.download.callback()) as archive:
+            archive.extractall(tmp_path / "mine")
 
     at_the_card(body)
-
-
-def edit(old, new):
-    def change(files):
-        text = files["config.json"].decode()
-        assert old in text
-        files["config.json"] = text.replace(old, new, 1).encode()
-
-    return change
-
-
-def rebuild(change):
-    """Changes how q1_plus is built."""
-
-    def inside(files):
-        config = json.loads(files["config.json"])
-        change(config["proposals"]["q1_plus"])
-        files["config.json"] = json.dumps(config).encode()
-
-    return inside
-
-
-def bomb(files):
-    files["q2.safetensors"] = bytes(70_000_000)
-
-
-BAD = {
-    "another file": (lambda f: f.update({"run.py": b""}), r"'run\.py' is in it"),
-    "a way out": (lambda f: f.update({"../config.json": b"{}"}), "is in it"),
-    "a root": (lambda f: f.update({"/q2.safetensors": b""}), "is in it"),
-    "no configuration": (lambda f: f.pop("config.json"), "each file once"),
-    "no JSON": (lambda f: f.update({"config.json": b"{"}), r"config\.json: not valid JSON"),
-    "a list": (lambda f: f.update({"config.json": b"[]"}), "not a configuration of format"),
-    "another problem": (
-        edit('"fingerprint": {', '"fingerprint": {"f": [1.0]}, "was": {'),
-        "made for tail-1d with another f, .*not for tail-1d",
-    ),
-    "damaged": (lambda f: f.update({"q2.safetensors": b"1"}), "SHA-256 is not the recorded"),
-    "missing": (lambda f: f.pop("q1_plus.safetensors"), "cannot be read"),
-    "a bomb": (bomb, "64 MB unpacked, got more"),
-    "weights elsewhere": (
-        edit('"file": "q2', '"file": "../q2'),
-        "cannot be read|no weights of this",
-    ),
-    "too wide": (
-        rebuild(lambda entry: entry["arguments"].update(hidden=[10**6])),
-        "does not fit these weights",
-    ),
-    "another family": (rebuild(lambda entry: entry.update(family="none")), "is not one of"),
-}
-
-
-@pytest.mark.parametrize("kind", BAD)
-def test_a_bad_file_is_refused_in_words(content, kind):
-    change, said = BAD[kind]
-    with pytest.raises(ValueError, match=said) as error:
-        read_proposals("tail-1d", changed(content, change))
-    # Nothing of the server's disk is told.
-    assert "/tmp" not in str(error.value)
-
-
-@pytest.mark.parametrize("odd", [b"", b"PK", b"no zip" * 100])
-def test_what_is_no_zip_is_refused(odd):
-    with pytest.raises(ValueError, match="expected a zip file made by Download"):
-        read_proposals("tail-1d", odd)
-
-
-def test_weights_that_are_not_finite_are_refused(mine):
-    flow = copy.deepcopy(mine.q1_plus)
-    next(iter(flow.parameters())).data.fill_(float("nan"))
-    with pytest.raises(ValueError, match="not finite"):
-        read_proposals("tail-1d", zipped(replace(mine, q1_plus=flow)).getvalue())
-
-
-def test_a_bad_file_is_told_beside_the_button(at_the_card):
-    def body(turned, card, noted):
-        card.take_file("bad.zip", b"no zip")
-        assert "expected a zip file" in card.upload.message.object
-
-    at_the_card(body)
+    found = amci.load_proposals(PROBLEM, folder=tmp_path / "mine")
+    for a, b in zip(
+        made.q1_plus.state_dict().values(), found.q1_plus.state_dict().values(), strict=True
+    ):
+        assert torch.equal(a, b)

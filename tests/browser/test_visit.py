@@ -54,7 +54,6 @@ CARDS = {
     "Amortization map": "[aria-label^='Amortization map']",
     "Evaluation": "text=100 cases drawn from p(y) p(θ)",
     "Train": "role=button[name='Start's]",
-    "Bring your draws": "role=button[name='Choose a file']",
 }
 
 

@@ -45,7 +45,6 @@ class Results:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         # Cards that wait for the first result of a request.
         self._first: set[str] = set()
-        self._calls: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, Request] = {}
         self._failed: dict[str, Request] = {}
 
@@ -112,34 +111,14 @@ class Results:
     def close(self) -> None:
         """Cancels everything."""
         self.forget()
-        for call in self._calls.values():
-            call.cancel()
 
     def forget(self) -> None:
-        """Cancels all requests and forgets all results; calls are answered still."""
+        """Cancels all requests and forgets all results."""
         for task in self._tasks.values():
             task.cancel()
         kept = self.all, self._running, self._tasks, self._first, self._refused, self._failed
         for each in kept:
             each.clear()
-
-    def call(self, then: Callable[[Any], None], function: Callable[..., Any], *given: Any) -> None:
-        """Has a worker call a function, and the page what it returns, or the error.
-
-        Of calls of one function the last one alone is answered.
-        """
-
-        async def wait() -> None:
-            try:
-                found = await runner.runner().call(browser_of(self._document), function, *given)
-            except Exception as error:  # shown to the user
-                found = error
-            await on_page(self._document, partial(then, found))
-
-        before = self._calls.get(function.__name__)
-        if before is not None:
-            before.cancel()
-        self._calls[function.__name__] = asyncio.get_running_loop().create_task(wait())
 
     def _start(self, card: Any) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._follow(card))

@@ -7,7 +7,7 @@ server.
 
 from __future__ import annotations
 
-__all__ = ["MINUTES", "TrainingRequest", "TrainingSession", "check_name"]
+__all__ = ["MINUTES", "TrainingRequest", "TrainingSession", "check_name", "zipped"]
 
 import asyncio
 import json
@@ -16,11 +16,13 @@ import re
 import sys
 import tempfile
 import time
+import zipfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -273,3 +275,14 @@ class TrainingSession:
             self.proposals = registry.renew_variant(problem, self.proposals.variant, found)
             if here and state.variant == self.proposals.variant:
                 state.param.trigger("renewed")
+
+
+def zipped(proposals: Proposals) -> BytesIO:
+    """A zip of the files that `Proposals.save` writes."""
+    content = BytesIO()
+    deflated = zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED)
+    with tempfile.TemporaryDirectory() as folder, deflated as archive:
+        for path in sorted(proposals.save(folder).iterdir()):
+            archive.write(path, path.name)
+    content.seek(0)
+    return content

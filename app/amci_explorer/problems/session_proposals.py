@@ -1,4 +1,4 @@
-r"""Proposals that came while the server ran, trained or uploaded, and how workers get them.
+r"""Proposals that came while the server ran, trained by a visitor, and how workers get them.
 
 They belong to a session, which alone lists them. A worker is sent them, pickled, with each request
 that needs them.

@@ -177,7 +177,7 @@ class OneOf(Field):
 
 @dataclass(frozen=True)
 class Variant(OneOf):
-    """The name of proposals; a session has those that it has trained or uploaded as well."""
+    """The name of proposals; a session has those that it has trained as well."""
 
     def options(self, problem: Problem, session: object = None) -> Mapping[Any, str]:
         return _variants(problem, session)

@@ -1,4 +1,4 @@
-r"""Small inputs: lists, buttons, text fields that say what is wrong, and files."""
+r"""Small inputs: lists, buttons and text fields that say what is wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ __all__ = [
     "CountField",
     "Message",
     "Typed",
-    "Upload",
     "choice",
     "copying",
     "flat_button",
@@ -18,7 +17,6 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 
@@ -61,8 +59,6 @@ COPY = """
     }, () => window.prompt(label, text))
 """
 WRONG = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: #d32f2f; }"
-# Bytes in a message of an upload; they grow by a third on their way, and 1 MB is allowed.
-CHUNK = 2**18
 
 
 class Select(pn.widgets.Select):
@@ -188,54 +184,3 @@ class CountField(Typed):
         if value != getattr(self._page, self._field.name):
             self._page.set(**{self._field.name: value})
             self._page.commit()
-
-
-class Upload(pmui.FileInput):
-    """A button that hands over a file's name and content, and forgets both.
-
-    Panel's own gathers all that a page sends, and makes bytes of any
-    number: what a page of ours never says is refused here.
-
-    Arguments:
-        take: Called with the name and the content.
-        most: The largest file, in bytes.
-        options: For the widget.
-    """
-
-    def __init__(self, take: Callable[[str, bytes], Any], most: int, **options: Any) -> None:
-        looks: dict[str, Any] = {"size": "small", "variant": "outlined", "margin": 0}
-        super().__init__(chunk_size=CHUNK, max_file_size=most, **looks, **options)
-        self._take, self._most = callback(take), most
-        # What is wrong with the last file.
-        self.message = Message()
-        self._refuse = callback(self.message.say)
-
-    def _handle_msg(self, msg: Any) -> None:
-        status = msg.get("status") if isinstance(msg, dict) else None
-        if status == "upload_event" and not self._fits(msg):
-            wrong = f"expected one file of at most {self._most / 1e6:.0f} MB"
-            self._file_buffer.clear()
-            self._buffer.clear()
-            self._send_msg({"status": "error", "error": wrong})
-            self._refuse(wrong)
-        elif status in ("upload_event", "finished"):
-            super()._handle_msg(msg)
-
-    def _fits(self, msg: dict[str, Any]) -> bool:
-        """Whether a page of ours sends such a piece of a file, and it is not too much."""
-        name, data, most = msg.get("name"), msg.get("data"), self._most // CHUNK + 1
-        held = [piece for file in self._file_buffer.values() for piece in file["chunks"].values()]
-        numbers = [msg.get(key) for key in ("chunk", "total_chunks")]
-        return (
-            isinstance(data, bytes | bytearray | memoryview | np.ndarray)
-            and isinstance(name, str)
-            and len(name) < 256
-            and "mime_type" in msg
-            and all(type(each) is int and 1 <= each <= most for each in numbers)
-            and len(self._buffer) + len({name, *self._file_buffer}) == 1
-            and sum(map(len, held)) + len(data) <= self._most
-        )
-
-    def _update_file(self, filename: Any, mime_type: Any, value: Any) -> None:
-        if isinstance(value, bytes):
-            self._take(filename, value)

@@ -25,8 +25,8 @@ from amci_explorer.compute.training import (
     TrainingRequest,
     TrainingSession,
     check_name,
+    zipped,
 )
-from amci_explorer.compute.uploads import MAX_BYTES, read_proposals, zipped
 from amci_explorer.problems import registry
 from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.fields import number as read_number
@@ -34,7 +34,7 @@ from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import add_hover, describe, pane, picture
-from amci_explorer.views.inputs import Typed, Upload, flat_button, select
+from amci_explorer.views.inputs import Typed, flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
 from amci_explorer.words import CARDS, HELP
@@ -92,7 +92,6 @@ class TrainCard(Card):
             variant="outlined",
             margin=0,
         )
-        self.upload = Upload(self.take_file, MAX_BYTES, accept=".zip", label="Upload proposals")
         self.progress_line = Status("training", "Training")
         self.said = HTML("", TEXT)
         self.sources = {
@@ -103,18 +102,17 @@ class TrainCard(Card):
             "best": self._picture("best", "relative variance, held out", y_axis_type="log"),
             "loss": self._picture("loss", "loss"),
         }
-        # What Download gives: the newest that was trained or uploaded.
+        # What Download gives: the newest that was trained.
         self._newest: Proposals | None = None
         if self._training is not None:
             self._training.watch = self._follow
         self.csv.visible = False
         parts = [column(each) for each in (self.family, *self.fields.values())]
-        buttons = (self.start_button, self.stop_button, self.download, self.upload)
+        buttons = (self.start_button, self.stop_button, self.download)
         return [
             HTML(f"<p>{INTRODUCTION}</p>", TEXT),
             side_by_side(*parts, least=148, gap=12),
             row(*buttons, gap=8, stylesheet=":host { flex-wrap: wrap; }"),
-            self.upload.message,
             column(self.progress_line, self.said, margin=(8, 0, 0, 0)),
             side_by_side(*(pane(each) for each in self.pictures.values()), least=420),
         ]
@@ -131,7 +129,6 @@ class TrainCard(Card):
         options = {AUTOMATIC: "", **{name: name for name in names}}
         value = self.family.value if self.family.value in names else ""
         self.family.param.update(options=options, value=value)
-        self.upload.message.say()
         for shown in self.pictures.values():
             for item, name in zip(shown.legend[0].items, STYLES, strict=True):
                 item.visible = name in terms_of(self.state.problem)
@@ -234,28 +231,6 @@ class TrainCard(Card):
                 for each, first, last in ends.itertuples()
             )
             describe(self.pictures["best"], f"Best relative variance at held-out cases: {said}.")
-
-    def take_file(self, _: str, content: bytes) -> None:
-        """Has a worker read a file."""
-        self.upload.message.say()
-        self.results.call(self.take_proposals, read_proposals, self.state.problem.name, content)
-
-    def take_proposals(self, found: Proposals | Exception) -> None:
-        """Lists proposals from a file, and chooses them; or says what is wrong with it."""
-        if isinstance(found, Exception):
-            self.upload.message.say(str(found) or type(found).__name__)
-            return
-        problem, state = found.problem, self.state
-        try:
-            name = check_name(problem, found.variant)
-        except ValueError as error:
-            self.upload.message.say(f"its name: {error}")
-            return
-        self._newest = registry.add_variant(problem, name, found, session=state)
-        if state.problem.name == problem:
-            state.set(variant=self._newest.variant)
-            state.commit()
-        self._show()
 
 
 def about_training(training: TrainingSession) -> str:
