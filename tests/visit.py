@@ -238,8 +238,11 @@ class Visit:
 
     def take_table(self, card: str) -> list[dict[str, str]]:
         """The lines of a card's table, from its file."""
+        fold = self.button_of(card, "Help, numbers, file")
+        if fold.get_attribute("aria-expanded") == "false":
+            fold.click()
         with self.page.expect_download() as download:
-            self.press_in(card, f"{card}, CSV")
+            self.press(f"{card}, CSV")
         _, *lines = download.value.path().read_text().splitlines()
         return list(csv.DictReader(lines))
 

@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
+import panel as pn
 import panel_material_ui as pmui
 import param
 from panel.custom import JSComponent
@@ -32,8 +33,8 @@ from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.evaluation import EvaluationCard
 from amci_explorer.views.film import FilmView
 from amci_explorer.views.headline import HeadlineView
-from amci_explorer.views.inputs import copying, header_button
-from amci_explorer.views.layout import column, pictures, place_on_phones
+from amci_explorer.views.inputs import copying
+from amci_explorer.views.layout import column
 from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.play import PlayCard
 from amci_explorer.views.reuse import ReuseCard
@@ -41,6 +42,7 @@ from amci_explorer.views.summary import SummaryCard
 from amci_explorer.views.tabs import TabsView
 from amci_explorer.views.tour import TourView
 from amci_explorer.views.train import TrainCard
+from amci_explorer.words import CARDS
 from amci_explorer.words.script import script
 
 log = logging.getLogger(__name__)
@@ -65,55 +67,43 @@ class Address(JSComponent):
     _esm = ADDRESS
 
 
-class Explorer:
-    """Creates everything that one session shows, and starts computing for the point asked for.
+class Explorer(pn.viewable.Viewer):
+    """Creates everything that one session shows, for the case that an address names.
+
+    Cards follow the case by themselves, all else through here.
 
     Arguments:
         document: The session's Bokeh document.
         query: The parameters in the page's address.
     """
 
+    state: Any = param.Parameter(doc="The page's case.")
+
     def __init__(self, document: Any, query: Mapping[str, str]) -> None:
-        self.state = State(registry.opening() or OPENING_PROBLEM)
+        state = State(registry.opening() or OPENING_PROBLEM)
+        wrong = state.read(query)
+        super().__init__(state=state)
         self.results = Results(document)
-        self.training = TrainingSession(self.state, document, browser_of(document))
+        self.training = TrainingSession(state, document, browser_of(document))
         self.results.training = self.training
         self._document = document
-        wrong = self.state.read(query)
         # For slides and frames: one picture, of the densities unless a card is named.
         self.small = query.get("ui") == "min"
-        self._with_card = "card" in query
-        self.densities = DensityPanel(self.state)
-        self.address = Address(width=0, height=0, margin=0)
-        self.alerts: Any = column()
-        self.headline = HeadlineView(self.state, self.results)
-        self.results.heard += [self.headline.show, self._show_draws]
-        self.errors = ErrorCard(self.state, self.results)
-        self.summary = SummaryCard(self.state, self.results)
-        self.tabs = TabsView(*TABS, state=self.state, results=self.results)
-        self.film = FilmView(self.state)
+        self.densities = DensityPanel(state)
+        self.headline = HeadlineView(state, self.results)
+        self.errors = ErrorCard(state, self.results)
+        self.summary = SummaryCard(state, self.results)
+        self.tabs = TabsView(*TABS, state=state, results=self.results)
+        self.errors.seen = self.summary.seen = not self.small
+        self.tabs.sight.seen = self.small and "card" in query
+        self.film = FilmView(state)
+        about, downloads = self.headline.about, self._downloads()
         self.controls = Controls(
-            self.state,
-            self.film,
-            about=self.headline.about,
-            downloads=self._downloads(),
-            choose=self.state.apply,
+            state, self.film, about=about, downloads=downloads, choose=state.apply
         )
         self.tour = TourView(self._visit, self._write_address)
-        self.pictures = pictures(self.densities.panel, self.errors.panel)
-        # In one column what is folded comes after the pictures and their numbers.
-        place_on_phones(self.controls.side, 1)
-        place_on_phones(self.tabs.panel, 2)
-        self.rest = column(
-            # Without a gap: most of the time there are no alerts.
-            column(self.alerts, self.controls.top),
-            self.headline.panel,
-            self.pictures,
-            self.summary.panel,
-            self.tabs.panel,
-            self.tour.panel,
-            gap=8,
-        )
+        self.address = Address(width=0, height=0, margin=0)
+        self.alerts: Any = column()
         # What steps of the tour light up is found by its class.
         for name, part in {
             "headline": self.headline.panel,
@@ -121,47 +111,32 @@ class Explorer:
             "errors": self.errors.panel,
             "summary": self.summary.panel,
             **self.controls.parts,
-            **{card.name: self.tabs.panel for card in TABS},
+            **dict.fromkeys((card.name for card in TABS), self.tabs.panel),
         }.items():
             part.css_classes = [*part.css_classes, f"part-{name}"]
-        self.header: list[Any] = [header_button("Tour", lambda _: self.tour.open())]
         on_failure(document, self.report)
-        self.state.param.watch(self._follow, ["problem", *FIELDS])
-        self.state.param.watch(lambda _: self.start(), "committed")
-        # The theme starts nothing.
-        self.state.param.watch(lambda _: self._write_address(), "theme")
-        self.state.param.watch(lambda _: self._renew(), "renewed")
+        self.results.heard += [self.headline.show, self._show_draws]
+        state.param.watch(self._follow, [name for name in state.param if name != "name"])
         self._open()
-        if "tour" in query and not self.small:
-            self.tour.open(query["tour"], visit="problem" not in query)
-            if query["tour"] and tour().index(query["tour"]) is None:
-                self.complain("Unknown tour step; this is the first one.")
-        if self.small and wrong:
-            self.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
-        self.controls.complain(wrong)
-        if troubles():
-            # As code, so that no name of a file becomes a link.
-            lines = [line.replace("`", "'") for line in troubles()]
-            self.complain("\n\n".join(f"`{line}`" for line in lines))
+        self._say_what_is_wrong(query, wrong)
 
     @property
-    def cards(self) -> list[Card]:
-        """The cards that can be seen."""
-        if self.small:
-            return [self.tabs.card] if self._with_card else []
-        return [self.errors, self.summary, *([self.tabs.card] if self.tabs.sight.seen else [])]
+    def card(self) -> Card | None:
+        """The only card of a frame, if it has one."""
+        return self.tabs.card if self.small and self.tabs.sight.seen else None
+
+    def start(self) -> None:
+        """Starts Monte Carlo for the case that the page opens with."""
+        self._write_address()
+        self.densities.describe()
+        for card in (self.errors, self.summary, self.tabs.card):
+            if card.seen:
+                card.start()
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
         for view in (self.densities, self.errors, self.summary, self.tabs):
             view.recolour(dark)
-
-    def start(self) -> None:
-        """Starts Monte Carlo for what the state asks for, unless that is under way or done."""
-        self._write_address()
-        self.densities.describe()
-        for card in self.cards:
-            card.start()
 
     def close(self, _: Any) -> None:
         """The session is over."""
@@ -176,29 +151,43 @@ class Explorer:
         self.complain(f"The page could not be updated: {why}. Your settings are unchanged.")
 
     def complain(self, message: str) -> None:
-        """Says what went wrong, above all else, below what went wrong before."""
-        looks = {"severity": "error", "closeable": True, "sizing_mode": "stretch_width"}
+        """Adds a notice to those that are not closed, above all else; of five the first leaves."""
         text = escape(message)
-        before = [each for each in self.alerts if not each.closed and each.object != text]
+        before = [alert for alert in self.alerts if not alert.closed and alert.object != text]
+        looks = {"severity": "error", "closeable": True, "sizing_mode": "stretch_width"}
         new = pmui.Alert(title="", object=text, margin=(0, 0, 10, 0), **looks)
-        # Of more than four the oldest leaves.
         self.alerts[:] = [*before[-3:], new]
 
+    @param.depends("state.problem", watch=True)
+    def _forget(self) -> None:
+        """Calls off all computing, before any card opens another problem."""
+        self.results.forget()
+
     def _follow(self, *events: Any) -> None:
-        """Follows the state: another problem brings another point with it, once."""
+        """Follows the case in what is not a card."""
         changed = {event.name for event in events}
         if "problem" in changed:
             self._open()
-            return
-        self.densities.follow(changed)
-        self._show_draws()
-        if changed & {"variant", "snapshot"}:
-            self.film.show()
-        self.headline.show()
-        if "card" in changed:
-            self.tabs.show()
-        for card in self.cards:
-            card.follow(changed)
+        else:
+            # Proposals that got better are drawn as others would be.
+            self.densities.follow({"variant"} if "renewed" in changed else changed)
+            self._show_draws()
+            if changed & {"variant", "snapshot"}:
+                self.film.show()
+            self.headline.show()
+            if "card" in changed:
+                self.tabs.show()
+        if changed & {"committed", "renewed"}:
+            self.densities.describe()
+        if changed & {"committed", "renewed", "theme"}:
+            self._write_address()
+
+    def _open(self) -> None:
+        """Opens the case's problem; if one view fails the others still open."""
+        views = (self.densities, self.controls, self.film, self.summary, self.errors, self.tabs)
+        for act in (*(view.open for view in views), self.headline.show):
+            with guarded(self._document):
+                act()
 
     def _show_draws(self) -> None:
         """Marks the case's first draws."""
@@ -206,29 +195,22 @@ class Explorer:
         current = found is not None and found.asked.settings == self.state.settings
         self.densities.show_draws(found.value.points if found is not None and current else {})
 
-    def _renew(self) -> None:
-        """Follows proposals that got better: pictures are drawn anew, and errors computed."""
-        self.densities.follow({"variant"})
-        for card in self.cards:
-            card.follow({"variant"})
-        self.start()
-
-    def _open(self) -> None:
-        """Opens the state's problem in every view, and calls off all computing.
-
-        If one view fails the visitor sees a message, and the others still open.
-        """
-        self.results.forget()
-        for view in (self.densities, self.controls, self.film, self.summary, self.errors):
-            with guarded(self._document):
-                view.open()
-        with guarded(self._document):
-            self.headline.show()
-            self.tabs.open()
+    def _say_what_is_wrong(self, query: Mapping[str, str], wrong: dict[str, str]) -> None:
+        """Says what an address asks for that there is not, and which files hold no problem."""
+        if "tour" in query and not self.small:
+            self.tour.open(query["tour"], visit="problem" not in query)
+            if query["tour"] and tour().index(query["tour"]) is None:
+                self.complain("Unknown tour step; this is the first one.")
+        if self.small and wrong:
+            self.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
+        self.controls.complain(wrong)
+        for line in troubles():
+            # As code, so that no name of a file becomes a link.
+            self.complain("`" + line.replace("`", "'") + "`")
 
     def _visit(self, step: Step) -> None:
         """Goes to a step of the tour."""
-        card = {"card": step.light} if step.light in {each.name for each in TABS} else {}
+        card = {"card": step.light} if step.light in CARDS else {}
         self.state.visit({**card, **step.state})
         self.controls.unfold(step.light)
 
@@ -238,17 +220,18 @@ class Explorer:
         self.address.param.update(query=link, script=script(self.state.settings))
 
     def _downloads(self) -> list[Any]:
-        def button(label: str, filename: str, make: Any) -> Any:
-            looks = {"size": "small", "variant": "outlined", "sizing_mode": "stretch_width"}
-            return pmui.FileDownload(
-                callback=make, filename=filename, label=label, margin=0, **looks
-            )
-
+        looks = {"size": "small", "variant": "outlined", "sizing_mode": "stretch_width"}
+        files = {
+            "Densities, CSV": ("densities.csv", self.densities.table),
+            "Everything, JSON": ("amci-explorer.json", self._everything),
+        }
         return [
             copying("Copy link", "window.location.href"),
             copying("Copy Python", "window.case_in_python()"),
-            button("Densities, CSV", "densities.csv", self.densities.table),
-            button("Everything, JSON", "amci-explorer.json", self._everything),
+            *(
+                pmui.FileDownload(label=label, filename=name, callback=make, margin=0, **looks)
+                for label, (name, make) in files.items()
+            ),
         ]
 
     def _everything(self) -> Any:

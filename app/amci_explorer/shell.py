@@ -20,6 +20,7 @@ from amci_explorer.js.scripts import (
 )
 from amci_explorer.server.compat import start_busy_timer
 from amci_explorer.server.session import callback
+from amci_explorer.views.inputs import header_button
 from amci_explorer.views.layout import column
 from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
 from amci_explorer.views.style import CROWDED, NARROW, THEME
@@ -54,7 +55,7 @@ SIDE = f"""
 :host > * {{ flex: none; }}
 @media {NARROW} {{ :host {{ flex: 0 0 auto !important; width: 100% !important; position: static;
                           max-height: none !important; overflow: visible; padding: 0;
-                          margin: 0 !important; }} }}
+                          margin: 0 !important; order: 1; }} }}
 @media print {{
   :host {{ position: static; max-height: none !important; overflow: visible; }}
   :host > :not(:first-of-type) {{ display: none !important; }}
@@ -65,6 +66,14 @@ REST = f"""
 :host {{ flex: 1 1 0 !important; min-width: 0; width: auto !important; }}
 @media {NARROW} {{ :host {{ display: contents !important; }} }}
 """
+# Both opening cards are as high as the higher one.
+PICTURES = f"""
+:host {{ display: grid !important; gap: 12px !important;
+         grid-template-columns: minmax(0, 1fr) minmax(0, 1.12fr); }}
+:host > * {{ width: auto !important; height: auto !important; align-self: stretch !important; }}
+@media {NARROW} {{ :host {{ grid-template-columns: minmax(0, 1fr); gap: 8px !important; }} }}
+"""
+LAST = f"@media {NARROW} {{ :host {{ order: 2; }} }}"
 
 
 def _theme(wanted: str) -> str:
@@ -80,19 +89,27 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         explorer: The views and controls.
         document: The session's Bokeh document.
     """
-    side, rest = explorer.controls.side, explorer.rest
+    controls, tour = explorer.controls, header_button("Tour", lambda _: explorer.tour.open())
     if explorer.small:
-        shown = explorer.cards[0] if explorer.cards else explorer.densities
-        side, rest = column(explorer.controls.case.panel), column(explorer.alerts, shown.panel)
-    side.stylesheets, rest.stylesheets = (
-        [*part.stylesheets, sheet] for part, sheet in ((side, SIDE), (rest, REST))
-    )
-    main = column(column(side, rest, gap=16, stylesheet=BENCH), explorer.address, stylesheet=MAIN)
+        shown = explorer.card or explorer.densities
+        side, rest = column(controls.case.panel, stylesheet=SIDE), [explorer.alerts, shown.panel]
+    else:
+        side = column(controls.side, stylesheet=SIDE)
+        rest = [
+            # Without a gap: most of the time there are no alerts.
+            column(explorer.alerts, controls.top),
+            explorer.headline.panel,
+            column(explorer.densities.panel, explorer.errors.panel, stylesheet=PICTURES),
+            explorer.summary.panel,
+            column(explorer.tabs.panel, stylesheet=LAST),
+            explorer.tour.panel,
+        ]
+    bench = column(side, column(*rest, gap=8, stylesheet=REST), gap=16, stylesheet=BENCH)
     created = pmui.Page(
         title="AMCI Explorer",
         sidebar=[],
-        header=[] if explorer.small else explorer.header,
-        main=[main],
+        header=[] if explorer.small else [tour],
+        main=[column(bench, explorer.address, stylesheet=MAIN)],
         theme_config=THEME,
         dark_theme=_theme(explorer.state.theme) == "dark",
         template=TEMPLATE,

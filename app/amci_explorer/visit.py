@@ -31,7 +31,8 @@ def open_page() -> None:
         pn.config.exception_handler = weakly(explorer.report)
         pn.state.on_session_destroyed(weakly(explorer.close))
         explorer.start()
-        pn.state.onload(callback(explorer.tabs.fill))
+        if not explorer.small:
+            pn.state.onload(callback(explorer.tabs.fill))
         page(explorer, document).servable(title="AMCI Explorer")
     except Exception:
         # Panel would show where in the server it failed.

@@ -57,9 +57,10 @@ class Turned:
         monkeypatch.setattr(Results, "_start", start)
         self.explorer = Explorer(self.document, query)
         # As in a browser that has scrolled there.
-        with param.discard_events(self.explorer.tabs.sight):
-            self.explorer.tabs.sight.seen = not self.explorer.small
-        self.explorer.tabs.fill()
+        if not self.explorer.small:
+            with param.discard_events(self.explorer.tabs.sight):
+                self.explorer.tabs.sight.seen = True
+            self.explorer.tabs.fill()
 
     def choose(self, name):
         """What choosing a problem does."""

@@ -67,7 +67,6 @@ def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
     for event in card.map.figure._event_callbacks["tap"]:
         event(Tap(card.map.figure, x=1.234567, y=9.0))
     assert (state.y, state.theta) == ((1.23,), (5.0,))
-    card.follow({"y", "theta"})
     assert card.map.source("yours-your case").data == {"y": [1.23], "theta": [5.0]}
 
 
@@ -77,7 +76,6 @@ def test_the_layer_that_is_chosen_is_drawn(found):
     card.open()
     card.take(Result(card.asked(card.state), found, 0.0, complete=True))
     state.set(layer="pareto-E1_plus")
-    card.follow({"layer"})
     image = card.map.shown.Map.I
     np.testing.assert_array_equal(image.dimension_values("value", flat=False), found.pareto_k[0])
 

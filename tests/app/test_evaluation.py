@@ -57,7 +57,6 @@ def test_the_list_holds_the_hardest_case_first_and_leads_to_it():
     np.testing.assert_array_equal(yours.dimension_values("error"), errors[first])
     state.go(-1)
     assert (state.y, state.theta) == before
-    card.follow({"y", "theta"})
     assert card.cases.value == -1
 
 
@@ -65,7 +64,6 @@ def test_another_estimators_cases_can_be_looked_at():
     state = State("tail-1d")
     card = shown(state)
     state.set(single="snis-qm-stratified")
-    card.follow({"single"})
     own = card.shown.value.cases.by_name["snis-qm-stratified"]["remse"]
     (lines,) = (each for each in card.picture.shown if each.group == "Cases")
     shown_errors = [each.dimension_values("error") for each in lines.split()]

@@ -41,8 +41,7 @@ class Slow(Results):
 
 
 class Plain(Card):
-    name = "plain"
-    title = "Plain"
+    name = "play"
 
     def content(self):
         self.words = HTML("")
@@ -75,18 +74,17 @@ def parts(card, name):
 
 
 def status(card):
-    said = card.panel.select(lambda part: 'data-card="plain"' in str(getattr(part, "object", "")))
+    said = card.panel.select(lambda part: 'data-card="play"' in str(getattr(part, "object", "")))
     return said[0].object
 
 
 def move(card, theta):
     card.state.move(theta=theta)
-    card.follow({"theta"})
 
 
 def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs):
     card.start()
-    jobs.do("plain")
+    jobs.do("play")
     assert "4 runs in 7.2 s" in status(card)
     assert card.body.styles["opacity"] == "1"
     move(card, 1.0)
@@ -95,7 +93,7 @@ def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs
     assert "runs in" not in status(card)
     card.start()
     assert "Waiting for the first result; showing the result for θ = 3" in status(card)
-    jobs.do("plain")
+    jobs.do("play")
     assert card.body.styles["opacity"] == "1"
     assert "(1.0,)" in card.words.object
     assert "θ" not in status(card)
@@ -104,9 +102,9 @@ def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs
 def test_the_time_left_is_told(card, jobs):
     card.start()
     assert ">Waiting for the first result<" in status(card)
-    jobs.do("plain", runs=4, wanted=100, end=False)
+    jobs.do("play", runs=4, wanted=100, end=False)
     assert ">4 of 100 runs<" in status(card)
-    jobs.do("plain", runs=10, wanted=100, end=False)
+    jobs.do("play", runs=10, wanted=100, end=False)
     assert ">10 of 100 runs, 65 s left<" in status(card)
 
 
@@ -115,13 +113,13 @@ def test_a_card_that_counts_nothing_says_that_it_waits(jobs):
     card.open()
     card.start()
     assert ">Waiting for the first result<" in status(card)
-    jobs.do("plain")
+    jobs.do("play")
     assert ">Waiting" not in status(card)
 
 
 def test_coming_back_shows_what_was_there(card, jobs):
     card.start()
-    jobs.do("plain")
+    jobs.do("play")
     move(card, 1.0)
     move(card, 3.0)
     assert card.body.styles["opacity"] == "1"
@@ -131,14 +129,10 @@ def test_coming_back_shows_what_was_there(card, jobs):
 
 
 def test_a_file_names_the_choice_of_what_it_holds(card, jobs):
-    (download,) = parts(card, "Plain, CSV")
-    assert download.disabled
     card.start()
-    jobs.do("plain")
+    jobs.do("play")
     move(card, 1.0)
-    assert not download.disabled
-    assert "theta-3" in download.filename
-    text = download.callback().read()
+    text = card.csv.callback().read()
     assert text.startswith("# problem=tail-1d&y=1&theta=3&")
     assert text.splitlines()[1:] == ["theta", "3.0"]
 
@@ -146,7 +140,7 @@ def test_a_file_names_the_choice_of_what_it_holds(card, jobs):
 def test_what_the_user_called_off_stays_so_until_something_else_is_asked_for(card, jobs):
     (button,) = parts(card, "Cancel")
     card.start()
-    jobs.do("plain", runs=2, end=False)
+    jobs.do("play", runs=2, end=False)
     button.clicks += 1
     assert button.label == "Run"
     assert "Cancelled" in status(card)
@@ -162,36 +156,35 @@ def test_what_the_user_called_off_stays_so_until_something_else_is_asked_for(car
 
 def test_a_failure_is_said_in_the_card_which_offers_to_try_again(card, jobs):
     card.start()
-    jobs.fail("plain", "no <b>memory</b>")
+    jobs.fail("play", "no <b>memory</b>")
     assert 'role="alert"' in status(card)
     assert "no &lt;b&gt;memory" in status(card)
-    assert card.results.failed("plain") == card.asked(card.state)
+    assert card.results.failed("play") == card.asked(card.state)
     (button,) = parts(card, "Run")
     assert not button.disabled
     button.clicks += 1
-    assert "plain" in jobs.under_way
-    assert card.results.failed("plain") is None
+    assert "play" in jobs.under_way
+    assert card.results.failed("play") is None
 
 
 def test_another_problem_leaves_nothing(card, jobs):
     card.start()
-    jobs.do("plain")
+    jobs.do("play")
     card.results.forget()
     card.open()
-    assert card.results.of("plain") is None
+    assert card.results.of("play") is None
     assert card.shown is None
-    assert parts(card, "Plain, CSV")[0].disabled
 
 
 def test_results_are_kept_with_what_they_answer(card, jobs):
     card.start()
     asked = card.asked(card.state)
-    jobs.do("plain", runs=2, end=False)
-    first = card.results.of("plain")
+    jobs.do("play", runs=2, end=False)
+    first = card.results.of("play")
     assert (first.asked, first.complete) == (asked, False)
-    jobs.do("plain")
-    assert card.results.of("plain") == Result(
-        asked, card.results.of("plain").value, card.results.of("plain").seconds, complete=True
+    jobs.do("play")
+    assert card.results.of("play") == Result(
+        asked, card.results.of("play").value, card.results.of("play").seconds, complete=True
     )
 
 

@@ -102,7 +102,6 @@ def test_the_point_of_the_map_is_clicked_or_dragged(card, found):
     def happens(kind, x, y):
         for act in shown._event_callbacks[kind.event_name]:
             act(kind(shown, x=x, y=y))
-        card.follow({"alpha", "beta"})
         return card.map.source("yours-yours").data
 
     assert happens(Tap, 0.403, -0.1) == {"alpha": [0.4], "beta": [-0.1]}
@@ -114,7 +113,6 @@ def test_the_point_of_the_map_is_clicked_or_dragged(card, found):
 def test_draws_in_pairs_leave_nothing_to_split(card, found, problem):
     show(card, found)
     card.state.set(common=True, share=0.3)
-    card.follow({"common", "share"})
     assert dict(card.asked(card.state).options) == {"share": 0.5, "common": True}
     show(card, errors(problem, common=True))
     assert not card.share.marks

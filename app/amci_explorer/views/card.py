@@ -1,38 +1,58 @@
-r"""A card: a title, pictures, their progress, the choice they answer, and a download."""
+r"""A card: a title, pictures, their progress, the case they answer, and their details."""
 
 from __future__ import annotations
 
 __all__ = ["Card"]
 
 from dataclasses import replace
+from io import StringIO
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pandas as pd
-import panel_material_ui as pmui
+import panel as pn
+import param
+from param.parameterized import ParameterizedMetaclass
 
 from amci_core.models import Problem
 from amci_explorer.compute.computations import Computations, computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.server.session import callback
+from amci_explorer.server.session import guarded
 from amci_explorer.state.state import State
 from amci_explorer.views import export
+from amci_explorer.views.details import Details
 from amci_explorer.views.figures import Theme, entitle_all
-from amci_explorer.views.layout import ON_SCREEN, card, column, row
+from amci_explorer.views.inputs import flat_button
+from amci_explorer.views.layout import card, column, row
 from amci_explorer.views.status import Status
-from amci_explorer.views.tabulated import AsTable
-from amci_explorer.words.settings import difference, file_name
+from amci_explorer.words import HELP, TITLES
+from amci_explorer.words.settings import difference
 
-# On the line of the fold below it, beside its arrow.
-FOOT = ":host { align-self: end; margin: 5px 36px -36px 0 !important; z-index: 1; }"
+# The status and its button stand on the line of the fold, at its right.
+FOOT = ":host { position: relative; }"
+BESIDE = """
+:host { position: absolute !important; right: 0; top: 0; width: calc(100% - 150px) !important;
+        min-height: 32px; justify-content: flex-end; }
+"""
 
 
-class Card:
+class _Named(ParameterizedMetaclass):
+    """Makes a parameter of a card's name, which is a parameter of whatever has parameters."""
+
+    def __new__(cls, name: str, bases: Any, content: dict[str, Any]) -> Any:
+        if isinstance(content.get("name"), str):
+            content["name"] = param.String(content["name"])
+        return super().__new__(cls, name, bases, content)
+
+
+class Card(pn.viewable.Viewer, metaclass=_Named):
     """Creates a card of one page, empty. A subclass names its request and draws the result.
 
+    Its title and its help are those of `name` in words/help.toml.
+
     Arguments:
-        state: The page's settings.
+        state: The page's case.
         results: Where its results come from.
 
     Attributes:
@@ -41,55 +61,51 @@ class Card:
         halted: Why nothing is computed, such as a failure; shown instead of its progress.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    help: ClassVar[str] = ""
+    name: Any = param.String("", doc="What links and the tables of words call it.")
+    state: Any = param.Parameter(doc="The page's case.")
+    seen: Any = param.Boolean(True, doc="Whether it is on the screen; else it does not follow.")
+
     # What `progress` counts. Without it there is no progress and nothing to cancel.
     unit: ClassVar[str] = "runs"
-    # Fields of the state that change what is drawn of a result.
+    # Fields of the case that change what is drawn of a result.
     drawn: ClassVar[tuple[str, ...]] = ("y", "theta")
     # Whether it follows every move of a handle; else it waits until that is let go.
     live: ClassVar[bool] = False
     # Whether the reference case is computed as well.
     compares: ClassVar[bool] = False
-    # Whether its numbers stand in a table already.
-    is_table: ClassVar[bool] = False
+    # Whether it has numbers that a table and a file can hold.
+    has_table: ClassVar[bool] = True
 
     def __init__(self, state: State, results: Results) -> None:
-        self.state, self.results = state, results
+        super().__init__(state=state)
+        self.results = results
+        self.title = TITLES[self.name]
         self.theme, self.dark = Theme(), False
         self.shown: Result | None = None
         self.reference: Result | None = None
-        self.status = Status(self.name, self.title if self.unit else "")
-        looks: dict[str, Any] = {"size": "small", "margin": 0, "disabled": True}
-        unseen = {"visibility": "hidden"}
-        self.button = pmui.Button(label="Cancel", variant="outlined", styles=unseen, **looks)
-        self.button.on_click(callback(lambda _: self.press()))
-        self.csv = pmui.FileDownload(
-            label=f"{self.title}, CSV",
-            callback=lambda: export.file(self._frames(), self._both()),
-            filename=f"{self.name}.csv",
-            variant="text",
-            sx={"textTransform": "none"},
-            stylesheets=[ON_SCREEN] if self.is_table else [ON_SCREEN, FOOT],
-            **looks,
-        )
+        self.halted = ""
         # Takes what is computed for the reference case.
         self._for_reference = SimpleNamespace(
             name=f"{self.name}-a", begin=self.begin, take=self.take_reference, end=self.end
         )
-        self.halted = ""
-        self._as_table = AsTable(self.title, lambda: export.joined(self._frames()))
+        self._problem: Problem | None = None
+        self._followed: list[Any] = []
+        self.status = Status(self.name, self.title if self.unit else "")
+        self.button = flat_button("Cancel", lambda _: self.press(), sizing_mode=None)
+        parts = (self._numbers, self._as_file) if self.has_table else ()
+        self.details = Details(self.title, lambda: HELP[self.name], *parts)
+        self.csv = self.details.csv
         self.body = column(*self.content())
+        foot = [self.status, self.button] if self.unit else [self.status]
         self.panel = card(
             self.title,
-            row(self.status, self.button, gap=8) if self.unit else self.status,
             self.body,
-            self.csv,
-            *([] if self.is_table else [self._as_table.panel]),
+            column(self.details.panel, row(*foot, gap=8, stylesheet=BESIDE), stylesheet=FOOT),
             tools=self.tools(),
-            help_text=self.help,
         )
+
+    def __panel__(self) -> Any:
+        return self.panel
 
     def content(self) -> list[Any]:
         """Its pictures and words, from top to bottom; called once."""
@@ -109,7 +125,7 @@ class Card:
         return ""
 
     def clear(self) -> None:
-        """Empties it for the state's problem."""
+        """Empties it for the case's problem."""
 
     def draw(self, found: Any, *, complete: bool) -> None:
         """Draws a result."""
@@ -133,40 +149,67 @@ class Card:
         """Its table."""
         return export.frame(found)
 
+    def answers(self, asked: Request, wanted: Request) -> bool:
+        """Whether the result of one request can be shown for another."""
+        # During a training results come one after the other: that must not flicker.
+        settings = replace(asked.settings, revision=wanted.settings.revision)
+        return replace(asked, settings=settings) == wanted
+
     @property
     def store(self) -> Computations:
-        """What follows from the state's problem."""
+        """What follows from the case's problem."""
         return computations_of(self.state.problem.name)
 
     def open(self) -> None:
-        """Turns to the state's problem."""
+        """Turns to the case's problem."""
+        self._problem = self.state.problem
         self.shown = self.reference = None
         self.halted = ""
-        self.csv.disabled = True
         entitle_all(self.body, self.state.original, self.state.f)
         self.clear()
         self.redraw()
-        self._as_table.renew()
+        self.details.renew()
         self.tell()
+
+    @param.depends("state.param", "seen", watch=True)
+    def follow(self) -> None:
+        """Follows the case: another problem, what is drawn, and what is to be computed."""
+        with guarded(pn.state.curdoc):
+            state = self.state
+            if self._problem is not state.problem:
+                self.open()
+            if not self.seen:
+                return
+            drawn = [getattr(state, name) for name in self.drawn]
+            if drawn != self._followed or state.renewed:
+                self._followed = drawn
+                self.redraw()
+            if self.live or state.committed or state.renewed:
+                self.start()
+            self.tell()
 
     def start(self) -> None:
-        """Shows the results that the state asks for, or has them computed."""
+        """Shows the results that the case asks for, or has them computed."""
         for receiver, asked in self._wanted():
             self.results.want(receiver, asked)
-        self.tell()
-
-    def follow(self, changed: set[str]) -> None:
-        """Follows the state."""
-        if changed & {*self.drawn}:
-            self.redraw()
-        if self.live:
-            self.start()
         self.tell()
 
     def stop(self) -> None:
         """Cancels its computations, because it is hidden."""
         for name in self._names:
             self.results.cancel(name)
+
+    def press(self) -> None:
+        """Cancels its computations, or starts them again."""
+        if self.button.label == "Cancel":
+            for name in self._names:
+                self.results.refuse(name)
+            self.halted = "Cancelled"
+        else:
+            self.halted = ""
+            for receiver, asked in self._wanted():
+                self.results.again(receiver, asked)
+        self.tell()
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -186,9 +229,7 @@ class Card:
             self.shown = result
             self.draw(result.value, complete=result.complete)
             if result.complete:
-                name = file_name(self.name, result.link, "csv")
-                self.csv.param.update(disabled=False, filename=name)
-                self._as_table.renew()
+                self.details.renew()
         self.tell()
 
     def take_reference(self, result: Result | None) -> None:
@@ -196,79 +237,71 @@ class Card:
         if result is None or result.complete:
             self.reference = result
             self.redraw()
-            self._as_table.renew()
+            self.details.renew()
 
     def end(self, message: str | None) -> None:
         """It is over, with a message if it failed or is to be tried again."""
         self.halted = f"This could not be computed: {message}" if message else ""
         self.tell()
 
-    def answers(self, asked: Request, wanted: Request) -> bool:
-        """Whether the result of one request can be shown for another."""
-        # While a training goes on results come one after the other: that must not flicker.
-        settings = replace(asked.settings, revision=wanted.settings.revision)
-        return replace(asked, settings=settings) == wanted
-
     def tell(self) -> None:
         """Says how far it is; fades a result that answers other settings, and names these."""
-        found, wanted, words = self.shown, self.asked(self.state), self.halted
-        running = any(self.results.is_running(name) for name in self._names)
-        is_other = found and wanted and not self.answers(found.asked, wanted)
-        share = 0.0
-        if self.unit and not words and found and not is_other:
-            (done, of), share = self.progress(found.value), self.fraction(found.value)
-            words = f"{done:,} {self.unit}"
-            if found.seconds:
-                words += f" in {found.seconds:.1f} s"
-            if found.stopped:
-                words = f"{done:,} of {of:,} {self.unit}: {found.stopped}"
-            if not found.complete:
-                words = f"{done:,} of {of:,} {self.unit}"
-                # A few, among them those that start the workers, foretell nothing.
-                if share >= 0.1:
-                    words += f", {found.seconds * (1 / share - 1):.0f} s left"
-        elif running and not words and (found is None or (is_other and not self.live)):
+        shown, wanted = self.shown, self.asked(self.state)
+        running = any(map(self.results.is_running, self._names))
+        other = bool(shown and wanted and not self.answers(shown.asked, wanted))
+        words, share = self.halted, 0.0
+        if not words and shown and not other and self.unit:
+            words, share = self._counted(shown)
+        elif not words and running and (not shown or (other and not self.live)):
             words = "Waiting for the first result"
-        if found and wanted and is_other:
-            other = difference(found.asked.settings, wanted.settings)
-            words = f"{words}{'; s' if words else 'S'}howing the result {other}"
+        if shown and wanted and other:
+            what = difference(shown.asked.settings, wanted.settings)
+            words = f"{words}{'; s' if words else 'S'}howing the result {what}"
         self.status.say(words, share if running else None, alert="could not" in words)
-        label = "Cancel" if running or not self.halted else "Run"
-        can = bool(running or self.halted)
-        # It keeps its room. A page does not take back what is no longer named.
-        styles = {"visibility": "inherit" if can else "hidden"}
-        self.button.param.update(label=label, disabled=not can, styles=styles)
+        can = running or bool(self.halted)
+        # The button keeps its room. A page does not take back what is no longer named.
+        self.button.param.update(
+            label="Cancel" if running or not self.halted else "Run",
+            disabled=not can,
+            styles={"visibility": "inherit" if can else "hidden"},
+        )
         # What follows a handle is always a little late: that must not flicker.
-        late = is_other and not (self.live and running)
+        late = other and not (self.live and running)
         self.body.styles = {"opacity": "0.4" if late else "1"}
+
+    def _counted(self, shown: Result) -> tuple[str, float]:
+        """How much of a result there is, in words and as a share."""
+        (done, of), share = self.progress(shown.value), self.fraction(shown.value)
+        if shown.stopped:
+            return f"{done:,} of {of:,} {self.unit}: {shown.stopped}", share
+        if shown.complete:
+            took = f" in {shown.seconds:.1f} s" if shown.seconds else ""
+            return f"{done:,} {self.unit}{took}", share
+        # The first results include the start of the workers, and foretell nothing.
+        left = f", {shown.seconds * (1 / share - 1):.0f} s left" if share >= 0.1 else ""
+        return f"{done:,} of {of:,} {self.unit}{left}", share
 
     @property
     def _names(self) -> tuple[str, ...]:
         return self.name, self._for_reference.name
 
     def _wanted(self) -> list[tuple[Any, Request | None]]:
-        """What takes results, and the requests that the state asks for."""
+        """What takes results, and the requests that the case asks for."""
         reference = self.state.same_reference if self.compares else None
         of_reference = None if reference is None else self.asked(reference)
         if self.reference is not None and self.reference.asked != of_reference:
             self.take_reference(None)
         return [(self, self.asked(self.state)), (self._for_reference, of_reference)]
 
-    def press(self) -> None:
-        """Cancels its computations, or starts them again."""
-        if self.button.label == "Cancel":
-            for name in self._names:
-                self.results.refuse(name)
-            self.halted = "Cancelled"
-        else:
-            self.halted = ""
-            for receiver, asked in self._wanted():
-                self.results.again(receiver, asked)
-        self.tell()
-
     def _both(self) -> dict[str, Result]:
-        found = {"A": self.reference, "B": self.shown}
-        return {name: each for name, each in found.items() if each is not None}
+        both = {"A": self.reference, "B": self.shown}
+        return {name: result for name, result in both.items() if result is not None}
 
     def _frames(self) -> dict[str, pd.DataFrame]:
-        return {name: self.frame(each.value) for name, each in self._both().items()}
+        return {name: self.frame(result.value) for name, result in self._both().items()}
+
+    def _numbers(self) -> pd.DataFrame:
+        return export.joined(self._frames())
+
+    def _as_file(self) -> StringIO:
+        return export.file(self._frames(), self._both())

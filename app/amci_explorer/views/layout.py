@@ -13,15 +13,13 @@ __all__ = [
     "explain",
     "heading",
     "hide",
-    "pictures",
-    "place_on_phones",
     "row",
     "sections",
     "side_by_side",
 ]
 
 from collections.abc import Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import panel as pn
@@ -29,7 +27,6 @@ import panel_material_ui as pmui
 import param
 
 from amci_explorer.server.session import callback
-from amci_explorer.views.style import NARROW
 
 TITLE = """
 h2 { font-size: var(--text); font-weight: 600; margin: 0; line-height: 1.4; }
@@ -61,14 +58,6 @@ CARD = """
 @media (max-width: 599.95px) { :host { padding: 10px; } }
 @media print { :host { break-inside: avoid; } }
 """
-# Both cards are as high as the higher one.
-PICTURES = f"""
-:host {{ display: grid !important; gap: 12px !important;
-         grid-template-columns: minmax(0, 1fr) minmax(0, 1.12fr); }}
-:host > * {{ width: auto !important; }}
-@media {NARROW} {{ :host {{ grid-template-columns: minmax(0, 1fr); gap: 8px !important; }} }}
-"""
-
 SECTIONS = {
     # Material's own text follows the page's theme late.
     "color": "var(--ink)",
@@ -120,11 +109,6 @@ def row(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> pn
     return _stack(pn.Row, content, gap, stylesheet + ":host { align-items: center; }", options)
 
 
-def pictures(*cards: Any) -> pn.Column:
-    """The two opening cards: of one height, or one below the other where that is too narrow."""
-    return column(*cards, stylesheet=PICTURES)
-
-
 def side_by_side(*content: Any, least: int, gap: int = 16) -> pn.Column:
     """Content in columns of equal width, below one another where they would be too narrow.
 
@@ -162,18 +146,13 @@ def sections(*named: tuple[str, Any]) -> pmui.Accordion:
     def unfold(event: Any) -> None:
         for i, place in enumerate(places):
             if (i in event.new) != bool(len(place)):
-                if isinstance(parts[i], FunctionType):
+                if isinstance(parts[i], FunctionType | MethodType):
                     parts[i] = parts[i]()
                 place[:] = [parts[i]] if i in event.new else []
 
     # A page can open with some of them unfolded.
     created.param.watch(callback(unfold, early=True), "active")
     return created
-
-
-def place_on_phones(part: Any, order: int) -> None:
-    """Gives a part another place in the page's one column, where it has only one."""
-    part.stylesheets = [*part.stylesheets, f"@media {NARROW} {{ :host {{ order: {order}; }} }}"]
 
 
 def hide(part: Any, hidden: bool) -> None:

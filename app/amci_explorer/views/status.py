@@ -5,17 +5,16 @@ from __future__ import annotations
 __all__ = ["VERDICT", "Status", "verdict"]
 
 from html import escape
-from typing import Any
 
 from amci_explorer.colours import VERDICTS
 from amci_explorer.views.layout import HTML, WIDE
 
-# It keeps its height: longer words lie on the picture for as long as they are there.
+# Longer words lie on what is above them for as long as they are there.
 STYLE = """
-:host { height: %dpx; z-index: 1; }
+:host { display: flex !important; flex-direction: column; justify-content: flex-end; z-index: 1; }
 p { margin: 0; font-size: var(--small); line-height: 1.2; font-variant-numeric: tabular-nums;
-    background: var(--paper); }
-progress { display: block; width: 100%%; height: 4px; appearance: none; border: 0; }
+    background: var(--paper); color: var(--muted); text-align: right; }
+progress { display: block; width: 100%; height: 3px; appearance: none; border: 0; }
 progress, ::-webkit-progress-bar { background: var(--line); }
 ::-webkit-progress-value { background: var(--accent); }
 ::-moz-progress-bar { background: var(--accent); }
@@ -52,8 +51,7 @@ class Status(HTML):
     """
 
     def __init__(self, card: str, bar: str) -> None:
-        looks: dict[str, Any] = {"margin": (0, 0, 6, 0), "styles": {"flex": "1 1 auto"}}
-        super().__init__("", STYLE % (36 if bar else 18), **looks)
+        super().__init__("", STYLE, styles={"flex": "1 1 auto"})
         self._card, self._bar = card, bar
         self.say("")
 
@@ -64,5 +62,5 @@ class Status(HTML):
         role = ' role="alert"' if alert else ""
         # What is counted while it goes on would be read out without an end.
         spoken = {"aria-live": "polite", "aria-busy": str(share is not None).lower()}
-        text = f'{bar}<p data-card="{self._card}"{role}>{escape(words)}</p>'
+        text = f'<p data-card="{self._card}"{role}>{escape(words)}</p>{bar}'
         self.param.update(object=text, html_attributes=spoken)

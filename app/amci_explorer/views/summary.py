@@ -37,7 +37,6 @@ class SummaryCard(Card):
     name = "summary"
     title = "This case in numbers"
     unit = ""
-    is_table = True
     compares = True
     help = HELP["summary"]
 

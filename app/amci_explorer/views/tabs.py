@@ -16,26 +16,18 @@ from amci_explorer.js.scripts import SIGHT
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, ON_SCREEN, column
+from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column
 from amci_explorer.views.style import CROWDED, FADE
+from amci_explorer.words import CARDS
 
-NOTE = "p { margin: 0 0 4px 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
 # Room for a card while another one is drawn: a page that shrinks meanwhile scrolls away.
 ROOM = "@media screen { :host { min-height: 95vh; } }"
-COVERING = {
-    "position": "absolute",
-    "inset": "0",
-    # Bokeh would give it none.
-    "width": "100%",
-    "height": "100%",
-    "visibility": "hidden",
-}
+# Bokeh would give it no width and no height.
+COVERING = {"position": "absolute", "inset": "0", "width": "100%", "height": "100%"}
+FOCUS = {"outline": "2px solid currentColor", "outlineOffset": "-3px"}
 PLAIN = {
     "& .MuiTab-root": {"textTransform": "none", "minHeight": "40px", "padding": "8px 14px"},
-    "& .MuiTab-root.Mui-focusVisible": {
-        "outline": "2px solid currentColor",
-        "outlineOffset": "-3px",
-    },
+    "& .MuiTab-root.Mui-focusVisible": FOCUS,
     "& .MuiTabs-root": {"minHeight": "40px", "marginBottom": "10px"},
     # Where a finger scrolls them there are no arrows: they fade away where more follow.
     f"@media {CROWDED}": {
@@ -53,14 +45,14 @@ class Sight(JSComponent):
 
 
 class TabsView:
-    """Creates the tabs, with the card in them that the state names.
+    """Creates the tabs, with the card in them that the case names.
 
     Only the open card is part of the page: a hidden picture has no width, and waits for one. The
     Material tabs hold nothing themselves: they measure a picture before it is laid out.
 
     Arguments:
         kinds: The cards' classes, from left to right.
-        state: What names the open one.
+        state: The page's case, which names the open one.
         results: Where their results come from.
 
     Attributes:
@@ -72,11 +64,10 @@ class TabsView:
         self._state, self._results = state, results
         self._made: dict[str, Card] = {}
         self._dark = self._filled = False
-        self._closed: list[int] = []
         self._note = HTML("", NOTE)
         nothing = pn.Spacer(height=0, margin=0)
         self._strip = pmui.Tabs(
-            *((kind.title, nothing) for kind in kinds),
+            *((CARDS[name], nothing) for name in self._kinds),
             sizing_mode="stretch_width",
             margin=0,
             sx=PLAIN,
@@ -84,14 +75,14 @@ class TabsView:
         )
         self._strip.param.watch(callback(self._turned), "active")
         self._place = column(stylesheet=ROOM)
-        self.sight = Sight(margin=0, styles=COVERING)
+        self.sight = Sight(margin=0, styles=COVERING | {"visibility": "hidden"})
         self.sight.param.watch(callback(self._look), "seen")
         self.panel = column(self._note, self._strip, self._place, self.sight)
 
     @property
     def name(self) -> str:
         """The open card's; where the one that was chosen makes no sense, the first's that does."""
-        allowed = [name for i, name in enumerate(self._kinds) if i not in self._closed]
+        allowed = [n for n, kind in self._kinds.items() if not kind.why_not(self._state.problem)]
         return self._state.card if self._state.card in allowed else allowed[0]
 
     @property
@@ -100,6 +91,7 @@ class TabsView:
         name = self.name
         if name not in self._made:
             self._made[name] = made = self._kinds[name](self._state, self._results)
+            made.seen = self.sight.seen
             made.recolour(self._dark)
             made.open()
         return self._made[name]
@@ -110,10 +102,7 @@ class TabsView:
         The card that the user chose stays open, or comes back where it makes sense again.
         """
         reasons = [kind.why_not(self._state.problem) for kind in self._kinds.values()]
-        self._closed = [i for i, reason in enumerate(reasons) if reason]
-        for made in self._made.values():
-            made.open()
-        self._strip.disabled = self._closed
+        self._strip.disabled = [i for i, reason in enumerate(reasons) if reason]
         text = " ".join(filter(None, reasons))
         self._note.object = f"<p>{text}</p>" if text else ""
         self.show()
@@ -124,17 +113,20 @@ class TabsView:
         self.show()
 
     def show(self) -> None:
-        """Follows the state: another card is shown, and the one that was is called off."""
-        for name, made in self._made.items():
-            if name != self.name:
+        """Follows the case: another card is shown, and the one that was is called off."""
+        name = self.name
+        for other, made in self._made.items():
+            if other != name:
+                made.seen = False
                 made.stop()
-        self._strip.active = list(self._kinds).index(self.name)
+        self._strip.active = list(self._kinds).index(name)
         # Where a tab is drawn its panel cannot be named by it, only like it.
-        title = self._kinds[self.name].title
-        self._place.html_attributes = {"role": "tabpanel", "aria-label": title}
-        if self._filled and list(self._place) != [self.card.panel]:
-            self.card.redraw()
-            self._place[:] = [self.card.panel]
+        self._place.html_attributes = {"role": "tabpanel", "aria-label": CARDS[name]}
+        if self._filled:
+            self.card.seen = self.sight.seen
+            if list(self._place) != [self.card.panel]:
+                self.card.redraw()
+                self._place[:] = [self.card.panel]
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -143,8 +135,8 @@ class TabsView:
             made.recolour(dark)
 
     def _look(self, event: Any) -> None:
+        self.card.seen = event.new
         if event.new:
-            self.card.redraw()
             self.card.start()
 
     def _turned(self, event: Any) -> None:

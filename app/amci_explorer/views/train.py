@@ -73,7 +73,7 @@ class TrainCard(Card):
     name = "train"
     title = CARDS["train"]
     unit = ""
-    is_table = True
+    has_table = False
     help = HELP["train"]
     drawn = ()
 
@@ -106,7 +106,6 @@ class TrainCard(Card):
         self._newest: Proposals | None = None
         if self._training is not None:
             self._training.watch = self._follow
-        self.csv.visible = False
         parts = [column(each) for each in (self.family, *self.fields.values())]
         buttons = (self.start_button, self.stop_button, self.download)
         return [

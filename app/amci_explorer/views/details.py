@@ -1,0 +1,88 @@
+r"""Below a picture, folded: how to read it, its numbers as a table, and these as a file."""
+
+from __future__ import annotations
+
+__all__ = ["Details"]
+
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pandas as pd
+import panel as pn
+import panel_material_ui as pmui
+
+from amci_explorer.server.session import callback
+from amci_explorer.text import number
+from amci_explorer.views.layout import HTML, ON_SCREEN, column, sections
+
+# A longer table takes a page seconds to lay out: the file has all of it.
+MOST = 200
+HELP = "p { margin: 0 0 4px; max-width: 75ch; font-size: var(--small); line-height: 1.5; }"
+TABLE = "@media screen { :host { max-height: 420px !important; overflow: auto; } }"
+QUIET = {
+    "color": "var(--muted)",
+    "background": "transparent",
+    "boxShadow": "none",
+    "& .MuiAccordionSummary-root": {"minHeight": "32px", "width": "max-content", "padding": 0},
+    "& .MuiAccordionSummary-content": {"margin": "0 4px 0 0"},
+    "& .MuiAccordionSummary-expandIconWrapper": {"color": "inherit"},
+    "& .MuiAccordionDetails-root": {"padding": 0},
+    "& .title": {"fontSize": "var(--small)", "fontWeight": 400},
+}
+
+
+class Details:
+    """Creates the fold, shut; what it holds is made when it is first unfolded.
+
+    Arguments:
+        title: What the picture is called.
+        help_text: Gives how to read it, in HTML.
+        table: Gives its numbers, empty while there are none; None for a picture without.
+        file: Gives them as CSV.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        help_text: Callable[[], str],
+        table: Callable[[], pd.DataFrame] | None = None,
+        file: Callable[[], StringIO] | None = None,
+    ) -> None:
+        self._title, self._help_text, self._table = title, help_text, table
+        self.csv = pmui.FileDownload(
+            label=f"{title}, CSV",
+            callback=file,
+            filename=f"{title.lower().replace(' ', '-')}.csv",
+            size="small",
+            variant="text",
+            sx={"textTransform": "none"},
+            margin=0,
+            stylesheets=[ON_SCREEN],
+        )
+        self._help = HTML("", HELP)
+        self._rows = pn.pane.DataFrame(
+            index=False,
+            max_rows=MOST,
+            float_format=lambda value: number(value, 4),
+            # What scrolls is its place, which keys can reach.
+            styles={"overflow": "visible"},
+        )
+        self.panel = sections(("Help, numbers, file" if table else "Help", self._content))
+        self.panel.sx = QUIET
+        self.panel.param.watch(callback(lambda _: self.renew()), "active")
+
+    def renew(self) -> None:
+        """Follows what is shown, if it is unfolded."""
+        if self.panel.active:
+            self._help.object = f"<p>{self._help_text()}</p>"
+            if self._table is not None:
+                self._rows.object = rows = self._table()
+                self.csv.disabled = rows.empty
+
+    def _content(self) -> Any:
+        if self._table is None:
+            return self._help
+        place = column(self._rows, stylesheet=TABLE)
+        place.html_attributes = {"tabindex": "0", "aria-label": f"{self._title}, as a table"}
+        return column(self._help, self.csv, place)
