@@ -18,7 +18,8 @@ if (window.matchMedia(crowded).matches) {
     const fit = () => {
         waiting = false
         for (const model of cb_obj.all_models) {
-            if (model.type === "Figure" && Object.keys(looks).some(name => model[name] != looks[name])) {
+            const fits = model.type === "Figure" && !model.tags.includes("named")
+            if (fits && Object.keys(looks).some(name => model[name] != looks[name])) {
                 model.setv(looks)
                 const names = model.renderers.filter(({level, glyph}) => level == "overlay" && glyph?.type == "Text")
                 names.forEach(each => each.setv({visible: false}))

@@ -1,5 +1,5 @@
-// The grip of theta's line, on the x axis of a picture: mouse, finger and keys move it. Its place is
-// what the picture's own scale says, also when somebody has zoomed.
+// The grip of a line, on the x axis of a picture: mouse, finger and keys move it. Its place is what
+// the picture's own scale says, also when somebody has zoomed.
 
 import {mover} from "./moves.mjs"
 
@@ -11,7 +11,8 @@ export function render({model, view}) {
     const place = () => {
         const {start, end, digits, disabled} = model, x = frame?.x_scale.compute(at)
         Object.assign(thumb, {ariaValueMin: start, ariaValueMax: end, ariaValueNow: at})
-        thumb.textContent = `⇄ θ = ${at.toFixed(digits)}`
+        const value = model.stops.length ? at.toLocaleString("en") : at.toFixed(digits)
+        thumb.textContent = `⇄ ${model.text.replace("{}", value)}`
         thumb.hidden = disabled || !(x >= frame?.bbox.left && x <= frame.bbox.right)
         thumb.style.left = `${x}px`
     }
@@ -20,13 +21,20 @@ export function render({model, view}) {
         place()
     }
     const moves = mover(thumb, model, "value", () => at, ({theta}) => {
-        if (!isHeld) { show(theta[0]) }
+        if (!isHeld && model.moves.length) { show(theta[0]) }
     })
+    const nearest = to => {
+        const {start, end, step, digits, stops} = model, far = stop => Math.abs(Math.log(stop / to))
+        if (stops.length) { return stops.reduce((best, stop) => far(stop) < far(best) ? stop : best) }
+        return Number(Math.min(Math.max(Math.round(to / step) * step, start), end).toFixed(digits))
+    }
     const move = to => {
-        const {start, end, step, digits} = model
-        const value = Math.min(Math.max(Math.round(to / step) * step, start), end)
-        show(Number(value.toFixed(digits)))
-        moves.move([...model.moves, at])
+        show(nearest(to))
+        moves.move(...(model.moves.length ? [[...model.moves, at]] : [[]]))
+    }
+    const beside = by => {
+        const {step, stops} = model, i = stops.indexOf(at) + by
+        return stops.length ? stops[Math.min(Math.max(i, 0), stops.length - 1)] : at + by * step
     }
     thumb.addEventListener("pointerdown", event => {
         thumb.setPointerCapture(event.pointerId)
@@ -43,7 +51,7 @@ export function render({model, view}) {
         const steps = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1}[event.key]
         if (steps == null) { return }
         event.preventDefault()
-        move(at + steps * model.step)
+        move(beside(steps))
         moves.release()
     })
     for (const name of ["value", "disabled"]) { model.on(name, () => { if (!isHeld) { show(model.value) } }) }

@@ -12,9 +12,10 @@ import numpy as np
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import SWEPT, YOURS
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.plots.errors import BELOW, CEILING, FLOOR
+from amci_explorer.plots.errors import BELOW
 from amci_explorer.plots.labels import end_labels
 from amci_explorer.plots.style import axis, decades, draws_ticks, frame
+from amci_explorer.words.curves import CEILING, FLOOR
 
 # Of the summary, by the band's name.
 BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}

@@ -17,7 +17,12 @@ LABEL_HEIGHT = 15.0
 
 
 def apart(
-    places: Sequence[float], low: float, high: float, *, height: float
+    places: Sequence[float],
+    low: float,
+    high: float,
+    *,
+    height: float,
+    heights: Sequence[float] = (),
 ) -> NDArray[np.float64]:
     """Moves labels along a logarithmic axis, as little as possible, so that none overlaps another.
 
@@ -29,26 +34,28 @@ def apart(
         low: The axis' lower end.
         high: Its upper end.
         height: Of the axis, in pixels.
+        heights: Of the labels, in pixels, (n,); by default of one line of text each.
 
     Returns:
-        Where they go, in units of the axis, (n,).
+        Where their middles go, in units of the axis, (n,).
 
     Example:
         >>> apart([10.0, 10.0], 1.0, 100.0, height=30).round(3).tolist()
         [3.162, 31.623]
     """
-    n = len(places)
-    if n == 0:
+    if not len(places):
         return np.empty(0)
     scale = height / np.log(high / low)
-    least = min(LABEL_HEIGHT, (height - LABEL_HEIGHT) / max(n - 1, 1))
     pixels = scale * np.log(np.asarray(places) / low)
-    order, steps = np.argsort(pixels, kind="stable"), least * np.arange(n)
+    order = np.argsort(pixels, kind="stable")
+    tall = np.array(heights or [LABEL_HEIGHT] * len(places), float)[order]
+    tall *= min(1.0, height / tall.sum())
+    # Of each label, what those below it and half of itself take up.
+    steps = np.cumsum(tall) - tall / 2
     # Without their distances they only have to be in order.
     fitted = isotonic_regression(pixels[order] - steps).x
-    margin = LABEL_HEIGHT / 2
-    placed = np.empty(n)
-    placed[order] = np.clip(fitted, margin, height - margin - steps[-1]) + steps
+    placed = np.empty(len(places))
+    placed[order] = np.clip(fitted, 0, height - tall.sum()) + steps
     return np.asarray(low * np.exp(placed / scale))
 
 

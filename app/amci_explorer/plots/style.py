@@ -2,13 +2,13 @@ r"""What the pictures have in common: their looks, and what HoloViews leaves to 
 
 from __future__ import annotations
 
-__all__ = ["NOWHERE", "axis", "decades", "draws_ticks", "frame", "short_ticks"]
+__all__ = ["NOWHERE", "axis", "decades", "draws_ticks", "frame", "set_range", "short_ticks"]
 
 from typing import Any
 
 import holoviews as hv
 import numpy as np
-from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter
+from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter, Range1d
 
 from amci_core.estimators.draws import Array
 
@@ -57,3 +57,9 @@ def decades(values: Array, low: float, high: float) -> tuple[float, float]:
     ends = np.log10(np.clip([values.min(), values.max()], low, high))
     least, most = float(np.floor(ends[0])), float(np.ceil(ends[1]))
     return 10.0**least, 10.0 ** max(most, least + 1)
+
+
+def set_range(axis: Range1d, low: float, high: float) -> None:
+    """Moves an axis, and where the reset tool leads back to."""
+    if (axis.start, axis.end, axis.reset_end) != (low, high, high):
+        axis.update(start=low, end=high, reset_start=low, reset_end=high)

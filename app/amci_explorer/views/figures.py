@@ -32,7 +32,6 @@ from bokeh.models import (
     Filter,
     HoverTool,
     LabelingPolicy,
-    Range1d,
     SaveTool,
     Scale,
     SelectionPolicy,
@@ -45,6 +44,7 @@ from bokeh.plotting import figure
 
 from amci_explorer.colours import ESTIMATORS, Style
 from amci_explorer.js.scripts import FIGURES
+from amci_explorer.plots.style import set_range
 from amci_explorer.views.style import CROWDED, LOW, NARROW
 
 SAVE_SVG = """
@@ -65,7 +65,7 @@ WITH_TOOLS = """
 """
 # Low enough for all of them beside a small picture.
 TOOLS = """
-:host { opacity: var(--tools, 1); transition: opacity 0.15s; }
+:host { opacity: var(--tools, 1) !important; transition: opacity 0.15s; }
 div { --button-height: 24px; }
 """
 # Where curves have no names at their ends.
@@ -225,12 +225,6 @@ def entitle_all(part: Any, problem: str, f: str) -> None:
             entitle(each.object, problem, f)
     for each in part.select(lambda part: hasattr(part, "entitle")):
         each.entitle(problem, f)
-
-
-def set_range(axis: Range1d, low: float, high: float) -> None:
-    """Moves an axis, and where the reset tool leads back to."""
-    if (axis.start, axis.end, axis.reset_end) != (low, high, high):
-        axis.update(start=low, end=high, reset_start=low, reset_end=high)
 
 
 def step_above(wanted: float, steps: tuple[float, ...]) -> float:

@@ -104,9 +104,11 @@ class Slider(JSComponent):
 
 
 class Grip(Slider):
-    """The handle of theta's line in a picture, below which it stands."""
+    """The handle of a line in a picture, below which it stands: of theta, or of draws."""
 
     figure: Any = param.String(doc="The picture's name.")
+    text: Any = param.String(default="θ = {}", doc="What it says, with its value.")
+    stops: Any = param.List(default=[], doc="The only values that it may have, increasing.")
     _esm = GRIP
     _stylesheets = [PILL]  # noqa: RUF012  Panel reads it of the class
 
