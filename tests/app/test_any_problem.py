@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import panel as pn
 import pytest
+from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute import computations
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.explorer import TABS, Explorer
@@ -33,17 +34,16 @@ CASES = {
 LEARNING = ("learning-q1_plus", "learning-q1_minus", "learning-q2")
 # Draws are ticks where they are played: beside the page's own densities.
 TICKS = ("train-densities-draws", "train-marginal-draws")
-# Plain draws are for problems whose E2 is known.
-PLAIN = ("errors-prior", "errors-reference", "train-prior", "train-reference")
+# A problem has some of the estimators.
+OTHERS = tuple(f"{card}-{name}" for card in ("errors", "train") for name in ESTIMATORS)
 MAY_BE_EMPTY = (
-    *("errors-brackets", "errors-a", "errors-firm", "train-brackets"),
+    *("errors-a", "errors-firm"),
     # Shown on request.
     *("errors-medians", "errors-bands"),
     # The player stands before the first draw.
     "play-shown",
-    "errors-bound",
-    *PLAIN,
-    *("train-bound", "train-densities-threshold", "train-marginal-data-threshold"),
+    *OTHERS,
+    *("train-densities-threshold", "train-marginal-data-threshold"),
     *LEARNING,
     *TICKS,
 )

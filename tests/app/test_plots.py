@@ -1,7 +1,8 @@
-"""Pictures as HoloViews objects: their numbers are those of the results."""
+"""Pictures: their numbers are those of the results."""
 
 import holoviews as hv
 import numpy as np
+import pandas as pd
 import pytest
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.diagnosis import diagnosis
@@ -16,9 +17,10 @@ from amci_explorer.plots import (
 )
 from amci_explorer.plots.amortization import layer_of
 from amci_explorer.plots.diagnostics import running_estimate
-from amci_explorer.plots.labels import LABEL_HEIGHT, apart, width_of
+from amci_explorer.plots.errors import ErrorPicture
+from amci_explorer.plots.labels import apart
 from amci_explorer.state.state import State
-from bokeh.models import GlyphRenderer, Text
+from amci_explorer.words.curves import value
 
 import amci_core as amci
 from amci_core.evaluation import read_sweep
@@ -36,12 +38,14 @@ def test_labels_are_apart_within_the_axis_and_in_order_wherever_curves_end(n):
     low, high, height = 1e-4, 1e2, 300.0
     for _ in range(100):
         places = np.exp(rng.uniform(np.log(low) - 1, np.log(high) + 1, n))
-        placed = apart(places, low, high, height=height)
-        pixels = np.sort(height * np.log(placed / low) / np.log(high / low))
-        least = min(LABEL_HEIGHT, (height - LABEL_HEIGHT) / max(n - 1, 1))
-        assert (np.diff(pixels) >= least - 1e-6).all()
-        assert pixels[0] >= -1e-9
-        assert pixels[-1] <= height + 1e-9
+        heights = rng.uniform(15, 50, n)
+        placed = apart(places, low, high, height=height, heights=heights.tolist())
+        pixels = height * np.log(placed / low) / np.log(high / low)
+        half = heights * min(1, height / heights.sum()) / 2
+        order = np.argsort(pixels)
+        assert (np.diff(pixels[order]) >= (half[order][1:] + half[order][:-1]) - 1e-6).all()
+        assert (pixels - half)[order[0]] >= -1e-6
+        assert (pixels + half)[order[-1]] <= height + 1e-6
         assert (np.diff(placed[np.argsort(places)]) >= 0).all()
 
 
@@ -50,51 +54,65 @@ def test_a_label_with_room_stays_where_its_curve_ends():
     np.testing.assert_allclose(placed, [1e-3, 1e-1, 10.0])
 
 
+def data(picture, of):
+    return picture.select_one({"name": f"errors-{of}"}).data
+
+
 @pytest.mark.parametrize("measure", ["percent", "ReMSE", "MSE"])
 def test_error_curves_show_the_errors_of_the_result(curves, measure):
-    picture = error_curves(curves, measure=measure)
-    for name, label in (("amci", "AMCI"), ("bound", "one-proposal bound")):
+    drawn = error_curves(curves, measure=measure).object
+    for name in ("amci", "bound"):
         curve = curves[name]
         expected = {
             "percent": 100 * np.sqrt(curve.remse),
             "ReMSE": curve.remse,
             "MSE": curve.mse,
         }[measure]
-        line = part(picture, "Curve", label)
-        np.testing.assert_allclose(line.dimension_values("error"), expected)
-        assert line.dimension_values("draws").tolist() == [2, 10, 100]
+        np.testing.assert_allclose(data(drawn, name)["error"], expected)
+        assert data(drawn, name)["draws"] == [2, 10, 100]
 
 
-def test_error_curves_are_firm_where_the_runs_determine_them(curves):
-    firm = part(error_curves(curves), "Determined", "AMCI").dimension_values("firm")
+def test_lines_are_firm_where_the_runs_determine_them(curves):
+    firm = data(error_curves(curves).object, "firm")["ys"][-1]
     np.testing.assert_array_equal(np.isfinite(firm), curves["amci"].determined)
 
 
-def test_the_spread_of_the_runs_is_shown_on_request(curves):
-    assert not [e for e in error_curves(curves) if isinstance(e, hv.Area)]
-    picture = error_curves(curves, spread=True, measure="ReMSE")
-    band = next(e for e in picture if isinstance(e, hv.Area) and e.label == "AMCI")
+def visible(drawn):
+    lines = (each for each in drawn.renderers if each.name and each.visible)
+    return {each.data_source.name.removeprefix("errors-") for each in lines}
+
+
+def test_four_lines_are_shown_and_the_others_and_their_spread_on_request(curves):
+    drawn = error_curves(curves).object
+    assert visible(drawn) >= {"snis-q2", "bound", "snis-qm-stratified", "amci"}
+    assert not visible(drawn) & {"snis-q1", "snis-qm"}
+    assert not data(drawn, "bands")["xs"]
+    drawn = error_curves(curves, every=True, spread=True, measure="ReMSE").object
+    assert visible(drawn) >= {*curves.by_name}
     low, _, high = curves["amci"].remse_quartiles
-    np.testing.assert_allclose(band.dimension_values("low"), low)
-    np.testing.assert_allclose(band.dimension_values("high"), high)
+    np.testing.assert_allclose(data(drawn, "bands")["ys"][0], [*low, *high[::-1]])
 
 
-@pytest.mark.parametrize("dark", [True, False])
-def test_names_stand_beside_the_frame_with_room_for_the_longest(curves, dark):
-    drawn = hv.render(error_curves(curves, dark=dark))
-    names = next(
-        r for r in drawn.renderers if isinstance(r, GlyphRenderer) and isinstance(r.glyph, Text)
-    )
-    texts = list(names.data_source.data["text"])
-    assert "AMCI" in texts
-    assert drawn.min_border_right >= width_of(texts) > 7 * max(map(len, texts))
-    assert names.level == "overlay"
-
-
-def test_pictures_compose(curves):
-    both = error_curves(curves) + error_curves(curves, measure="MSE")
-    assert len(both) == 2
-    assert isinstance(error_curves(curves) * hv.HLine(1.0), hv.Overlay)
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("height", [260, 400])
+def test_values_stand_at_the_lines_with_names_that_neither_overlap_nor_leave(
+    curves, every, height
+):
+    picture = ErrorPicture(height=height)
+    shown = picture.show(curves, 10, every=every)
+    labels = pd.DataFrame(data(picture.figure, "labels"))
+    assert value(curves, "bound", 1) == "63 %"
+    assert labels.text.str.startswith("63 %").any()
+    ends = picture.figure.y_range.start, picture.figure.y_range.end
+    pixels = picture.inner_height * np.log(labels.y / ends[0]) / np.log(ends[1] / ends[0])
+    rows = np.sort(pixels)[::-1]
+    assert len(rows) >= len([n for n in shown if curves[n].mean[-1] < 1e3])
+    assert (-np.diff(rows) >= 14.9).all()
+    assert rows[0] <= picture.inner_height + 1e-6
+    assert rows[-1] >= 14.9
+    dots = data(picture.figure, "dots")
+    assert set(dots["x"]) == {10.0}
+    assert 100 * curves["bound"].remse[1] ** 0.5 == pytest.approx(dots["y"][shown.index("bound")])
 
 
 def test_curves_of_many_cases_are_refused():

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.summary import summarize
@@ -13,10 +14,13 @@ from amci_explorer.problems.settings import Settings
 from amci_explorer.state.state import State
 from amci_explorer.text import number, slug
 from amci_explorer.words import HELP
-from amci_explorer.words.curves import outside
+from amci_explorer.words.curves import first, outside, value
 from amci_explorer.words.diagnosis import about_verdict
 from amci_explorer.words.script import script
 from amci_explorer.words.settings import difference, file_name
+
+from amci_core.evaluation import Curve, ErrorCurves
+from amci_core.evaluation.runs import Truth
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -48,8 +52,8 @@ def test_the_script_prints_the_figures_of_the_strip(name, changes):
     )
     assert "nan" not in printed.getvalue()
     lines = re.findall(r"^(\S+): mu = (\S+), standard error (\S+)", printed.getvalue(), re.M)
-    for (name, value, error), row in zip(lines, expected.rows, strict=True):
-        assert (name, float(value)) == (row.name, pytest.approx(row.value, rel=1e-2))
+    for (name, center, error), row in zip(lines, expected.rows, strict=True):
+        assert (name, float(center)) == (row.name, pytest.approx(row.value, rel=1e-2))
         if error != "not":  # not known
             assert float(error) == pytest.approx(row.standard_error, rel=0.1)
             assert row.interval_low < row.value < row.interval_high
@@ -68,14 +72,42 @@ def test_a_file_name_has_letters_that_every_system_takes():
     assert name == "errors_problem-a-b_y-1,2_theta--img-.csv"
 
 
+def curves_of(errors, known=False):
+    """Curves with these errors of q2, relative to mu = 2: (R, 1) at 8 draws."""
+    one = np.zeros(())
+    truth = Truth(np.log(2.0) + one, one + 1, one)
+    runs = np.array([len(errors)])
+    curve = Curve(np.asarray(errors, float), truth, runs, known)
+    return ErrorCurves(np.array([8]), {"snis-q2": curve}, len(errors), len(errors))
+
+
+def test_a_value_has_the_digits_that_the_runs_determine():
+    normal = np.random.default_rng(0).normal(size=(1000, 1))
+    normal /= np.sqrt(np.mean(normal**2))
+    for scale, text in [(7.6, "760 %"), (1.8e-1, "18 %"), (2.54e-4, "0.025 %"), (123, "12,000 %")]:
+        assert value(curves_of(scale * normal), "snis-q2", 0) == text
+    assert value(curves_of(3e-7 * normal), "snis-q2", 0) == "3 × 10⁻⁵ %"
+    assert value(curves_of(0.1 * normal), "snis-q2", 0, "MSE") == "0.04"
+    assert value(curves_of(1e-13 * normal), "snis-q2", 0) == "exact"
+
+
+def test_a_value_that_few_runs_make_is_hedged_and_not_given_if_it_hangs_on_them():
+    few = np.where(np.arange(1000)[:, None] < 12, 9.0, -1e-3)
+    assert value(curves_of(few), "snis-q2", 0) == "about 100 %"
+    rare = np.where(np.arange(1000)[:, None] < 3, 9.0, -1e-3)
+    assert value(curves_of(rare), "snis-q2", 0) == "too few runs to say"
+    assert value(curves_of(rare), "snis-q2", 0, complete=False) == "…"
+    # No run met the event: how much the rare one that does would err is not known.
+    assert value(curves_of(-np.ones((1000, 1))), "snis-q2", 0) == "all estimates 0"
+
+
 def test_what_is_off_the_scale_is_named():
     state = State("tail-1d")
     state.set(runs=8, variant="oracle")
     found = computations_of("tail-1d").error_curves(state.settings).run()
     # SNIS with q1 answers 1, whatever mu is.
-    told = outside(found)
-    assert "SNIS q₁ is off the scale: its mean relative squared error is 2.4 × 10⁷." in told
-    assert "AMCI is exact up to rounding." in told
+    assert outside(found, ("snis-q1",)) == "q₁ alone (SNIS q₁) is wrong by a factor of 5,000."
+    assert not outside(found, first(found))
 
 
 def test_a_sentence_that_begins_with_a_symbol_keeps_it():

@@ -48,7 +48,7 @@ FAINT = 0.35
 # Of the picture beside its frame, in pixels: below it, and at its right, for values and names.
 BELOW, MARGIN = 52, 124
 # Heights of rows of text by their size, in pixels; longer values are written smaller.
-ROWS, LONG = {"16px": 20.0, "13px": 15.0}, 10
+ROWS, LONG = {"16px": 20.0, "13px": 15.0}, 12
 # A power of ten where a number would be all zeros.
 TICKS = """
     const digits = Math.round(Math.log10(tick)), raised = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -150,6 +150,7 @@ class ErrorPicture:
         shown.text("x", "y", "text", source=self._labels, **looks)
         tips = {"renderers": [*self.lines.values()], "tooltips": TIPS, "visible": False}
         shown.add_tools(HoverTool(**tips))
+        self._label_axes("percent", 2)
         self.paint(dark)
 
     def paint(self, dark: bool) -> None:
@@ -204,12 +205,21 @@ class ErrorPicture:
         self._bands.data = self._along(drawn if spread else {}, "low", "high")
         ylim = _extent([*shown.values(), *other.values()], measure, spread=spread)
         set_range(self.figure.y_range, *ylim)
+        self._label_axes(measure, proposals)
+        self._name(curves, shown, total, ylim, measure, proposals, complete)
+        return chosen
+
+    def clear(self, measure: Measure = "percent", proposals: int = 2) -> None:
+        """Shows no curves; the arguments are those of `show`."""
+        for source in self.figure.select({"type": ColumnDataSource}):
+            source.data = {column: [] for column in source.data}
+        self._label_axes(measure, proposals)
+
+    def _label_axes(self, measure: Measure, proposals: int) -> None:
         axis = self.figure.yaxis[0]
         axis.axis_label, axis.formatter = MEASURES[measure], self._formatters[measure == "percent"]
         kind = {1: "draws", 2: "draws, both proposals together"}
         self.figure.xaxis.axis_label = kind.get(proposals, "draws, all proposals together")
-        self._name(curves, shown, total, ylim, measure, proposals, complete)
-        return chosen
 
     def _name(
         self,
@@ -352,7 +362,7 @@ def _extent(
 
 
 def _width(name: str) -> float:
-    return 4 if name == "amci-cv" else 2
+    return {"amci-cv": 4.0, "amci": 3.0}.get(name, 2.0)
 
 
 def _rows(text: str, name: str) -> list[tuple[str, str, str]]:

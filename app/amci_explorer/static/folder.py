@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import holoviews as hv
 import panel as pn
 from bokeh.embed import json_item
 from bokeh.layouts import column
@@ -24,15 +23,15 @@ from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
 from amci_core.evaluation.runs import default_estimators
 from amci_core.io import check_path, vacant, write_bytes
-from amci_explorer import plots
-from amci_explorer.colours import ESTIMATORS
 from amci_explorer.js.bundle import bundle
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
+from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.problems.presets import digits_of, opening, variable_labels
 from amci_explorer.state.tour import Step
 from amci_explorer.views.densities import DensityView
 from amci_explorer.views.formula import formula, with_formulas
+from amci_explorer.words.curves import NAMES
 
 PAGE = Path(__file__).parent / "page"
 # Marks a folder that `write` made and may write again.
@@ -66,10 +65,9 @@ def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
 
 def _page(steps: Sequence[Step]) -> str:
     problems = {name: problem_facts(name) for name in LIVE}
-    labels = {name: style.short or style.label for name, style in ESTIMATORS.items()}
     facts = {
         "problems": problems,
-        "labels": labels,
+        "names": NAMES,
         "budgets": TOTALS,
         "runs": RUNS,
         "seed": SEED,
@@ -111,10 +109,6 @@ def problem_facts(name: str) -> dict[str, Any]:
         if variable
     ]
     found = densities(problem, proposals, y, theta)
-    # The page fills them.
-    errors = amci.error_curves(
-        problem, proposals, y, theta, draws=TOTALS, runs=20, estimators=[*tables, "bound"]
-    )
 
     def density_figures(dark: bool) -> list[Any]:
         view = DensityView(found, dark=dark)
@@ -122,19 +116,28 @@ def problem_facts(name: str) -> dict[str, Any]:
         view.describe(found)
         return [pane.object for pane in view.panel.select(pn.pane.Bokeh)]
 
+    def error_figure(dark: bool) -> list[Any]:
+        # The page fills it.
+        shown = ErrorPicture(dark=dark).figure
+        shown.x_range.update(start=0.9 * TOTALS[0], end=TOTALS[-1])
+        shown.toolbar_location = None
+        return [shown]
+
     return {
         "title": problem.title,
         "description": problem.description,
         "formula": formula(problem.formula),
         "extent": picture_of(problem).extent,
-        "handles": [*handles, {"variable": "level", "label": "Mismatch", "step": 0.01}],
+        "handles": [
+            *handles,
+            {"variable": "level", "label": "Mismatch", "step": 0.01},
+            {"variable": "draws", "label": "Draws", "low": 0, "high": len(TOTALS) - 1, "step": 1},
+        ],
         "opening": {"y": y, "theta": theta},
         "weights": weights(proposals),
         "estimators": [{"name": each, "table": table.tolist()} for each, table in tables.items()],
         "densities": _embedded(density_figures),
-        "errors": _embedded(
-            lambda dark: [hv.render(plots.error_curves(errors, dark=dark).opts(toolbar=None))]
-        ),
+        "errors": _embedded(error_figure),
     }
 
 

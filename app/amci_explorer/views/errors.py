@@ -28,7 +28,11 @@ from amci_explorer.words.curves import about_curves, outside
 HEIGHT = ":host { height: var(--first, 400px) !important; }"
 # The handle stands on the axis, above its numbers.
 ON_AXIS = ".thumb { bottom: 44px; }"
-SMALL = {"& .MuiFormControlLabel-label": {"fontSize": "var(--small)"}}
+SMALL = """
+.MuiFormControlLabel-root { margin-right: 0 !important; }
+.MuiFormControlLabel-label { font-size: var(--small) !important; }
+"""
+UNNAMED = "label { clip-path: inset(50%); } select.bk-input { height: 30px !important; }"
 
 
 class ErrorCard(Card):
@@ -61,7 +65,8 @@ class ErrorCard(Card):
 
     def tools(self) -> list[Any]:
         looks: dict[str, Any] = {"width": 92, "sizing_mode": None, "margin": 0}
-        measures = bound(self.state, "measure", "Error", listed=True, **looks)
+        measures = bound(self.state, "measure", "Measure of the error", listed=True, **looks)
+        measures.stylesheets = [*measures.stylesheets, UNNAMED]
         return [self._box("every", "all estimators"), measures]
 
     def asked(self, case: State) -> Request:
@@ -75,8 +80,7 @@ class ErrorCard(Card):
         return found.progress
 
     def clear(self) -> None:
-        for source in self._picture.sources.values():
-            source.data = {column: [] for column in source.data}
+        self._picture.clear(self.state.measure, len(self.store.terms))
         self.note.object = ""
 
     def redraw(self) -> None:
@@ -136,4 +140,5 @@ class ErrorCard(Card):
             self.state.commit()
 
     def _box(self, name: str, label: str) -> pmui.Checkbox:
-        return tie(self.state, name, pmui.Checkbox(label=label, size="small", margin=0, sx=SMALL))
+        looks: dict[str, Any] = {"size": "small", "margin": 0, "stylesheets": [SMALL]}
+        return tie(self.state, name, pmui.Checkbox(label=label, **looks))

@@ -6,6 +6,7 @@ __all__ = [
     "CEILING",
     "EXACT",
     "FLOOR",
+    "NAMES",
     "about_curves",
     "about_reference",
     "first",
@@ -142,11 +143,11 @@ def outside(found: ErrorCurves, shown: tuple[str, ...]) -> str:
             failed = f"{curve.failed[at]:,} of {curve.runs[at]:,} runs"
             notes.append(f"{label} failed in {failed} at {found.draws[at]:,} draws.")
         if (curve.mean > CEILING).all():
-            factor = number(float(curve.mean[len(curve.mean) // 2]) ** 0.5, 1)
-            notes.append(f"{label} is wrong by a factor of {factor}.")
+            factor = float(f"{curve.mean[len(curve.mean) // 2] ** 0.5:.1g}")
+            notes.append(f"{label} is wrong by a factor of {factor:,.0f}.")
     if any(found[name].reference_limited.any() for name in shown):
         notes.append("μ is not known well enough for the smallest errors.")
-    return " ".join(note[:1].upper() + note[1:] for note in notes if note)
+    return " ".join(filter(None, notes))
 
 
 def _line(name: str, proposals: int = 2) -> str:

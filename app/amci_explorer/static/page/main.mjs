@@ -5,13 +5,14 @@ import {evaluatorOf, movedCase, paint} from "../../js/live.mjs"
 import {TARGETS, mismatchRange, truth} from "../../js/targets.mjs"
 
 const QUIET = 300 // milliseconds without a move, after which error curves are begun
+const ROWS = {"16px": 20, "13px": 15} // heights of rows of text by their size, in pixels
 const byId = id => document.getElementById(id)
-const {problems, labels, ...plan} = JSON.parse(byId("facts").textContent)
+const {problems, names, ...plan} = JSON.parse(byId("facts").textContent)
 const code = URL.createObjectURL(new Blob([byId("worker").textContent], {type: "text/javascript"}))
 const dark = matchMedia("(prefers-color-scheme: dark)")
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high)
 let name = null, here = null, evaluator = null, densities = null, errors = null
-let handles = [], waiting = null, worker = null
+let handles = [], waiting = null, worker = null, curves = null, total = plan.budgets.indexOf(100)
 
 /** Draws a figure in the place of what is there; gives its document. */
 async function draw(id, figures) {
@@ -44,6 +45,11 @@ function handle({variable, label, low, high, step}) {
     part.prepend(label)
     Object.assign(input, {min: low, max: high, step})
     input.addEventListener("input", () => {
+        if (variable == "draws") {
+            total = Number(input.value)
+            output.textContent = plan.budgets[total].toLocaleString("en")
+            return void (curves && fill())
+        }
         here = movedCase({problem: name}, here, {variable, value: Number(input.value)})
         show(input)
     })
@@ -56,6 +62,11 @@ function show(held) {
     const target = TARGETS[name], {y, theta} = here, level = target.mismatch(y, theta)
     const values = {y: y[0], theta: theta[0], level}
     for (const {variable, input, output} of handles) {
+        if (variable == "draws") {
+            input.value = total
+            output.textContent = plan.budgets[total].toLocaleString("en")
+            continue
+        }
         if (variable == "level") {
             const ends = mismatchRange(target, y, theta)
             Object.assign(input, {min: Math.min(...ends), max: Math.max(...ends)})
@@ -77,9 +88,13 @@ function settle() {
     const {y, theta} = here
     history.replaceState(null, "", `#problem=${name}&y=${y.map(short)}&theta=${theta.map(short)}`)
     worker = new Worker(code)
-    worker.onmessage = ({data: {runs, curves}}) => {
+    worker.onmessage = ({data: {runs, curves: measured}}) => {
         byId("errors-status").textContent = `${runs} of ${plan.runs} runs`
-        if (errors) { fill(curves, y, theta) }
+        const target = TARGETS[name], unit = truth(target, y, theta) || 1
+        const bound = plan.budgets.map(total =>
+            ({mean: (target.deviation(y, theta) / unit) ** 2 / total, determined: true}))
+        curves = {...measured, bound}
+        if (errors) { fill() }
     }
     const {weights, estimators} = problems[name]
     worker.postMessage({weights, name, y, theta, plan: {...plan, estimators}})
@@ -87,36 +102,63 @@ function settle() {
 
 const short = value => Number(value.toPrecision(6))
 
-/** Fills the picture as `amci_explorer.plots.error_curves` does. */
-function fill(curves, y, theta) {
-    const {budgets: draws} = plan, [figure] = errors.roots()[0].children
-    const target = TARGETS[name], unit = truth(target, y, theta) || 1
-    const bound = draws.map(total => ({mean: (target.deviation(y, theta) / unit) ** 2 / total}))
-    const ends = Object.entries({...curves, bound}).map(([way, points]) => {
-        // Faint, and above it where the runs determine the error.
-        const [line, sure] = figure.renderers.filter(each => each.name == labels[way])
-        const error = points.map(({mean}) => 100 * Math.sqrt(mean)), color = line.glyph.line_color.value
-        line.data_source.data = {draws, error, low: error, median: error, high: error}
-        const firm = points.map(({determined = true}, i) => determined ? error[i] : NaN)
-        sure.data_source.data = {draws, firm}
-        return {x: draws.at(-1), y: error.at(-1), text: labels[way], text_color: color, error}
+/** An error in per cent as `amci_explorer.words.curves.value` writes it. */
+function said({mean, determined, rough}) {
+    const percent = 100 * Math.sqrt(mean), maximumSignificantDigits = determined ? 2 : 1
+    if (percent < 1e-6) { return "exact" }
+    if (!determined && !rough) { return "too few runs" }
+    const text = percent.toLocaleString("en", {maximumSignificantDigits})
+    return `${determined ? "" : "about "}${text} %`
+}
+
+/** Fills the picture as `amci_explorer.plots.errors.ErrorPicture` does. */
+function fill() {
+    const {budgets: draws, runs} = plan, source = part => errors.get_model_by_name(`errors-${part}`)
+    const [figure] = errors.roots()[0].children
+    const lines = Object.entries(curves).map(([way, points]) => {
+        const {glyph, data_source} = figure.renderers.find(each => each.data_source == source(way))
+        const error = points.map(({mean}) => 100 * Math.sqrt(mean)), n = draws.map(() => runs)
+        data_source.data = {draws, error, low: error, median: error, high: error, runs: n}
+        return {
+            error, points, value: said(points[total]), at: error.at(-1), way,
+            firm: points.map(({determined}, i) => determined ? error[i] : NaN),
+            colour: glyph.line_color.value ?? glyph.line_color, width: glyph.line_width.value ?? 2,
+        }
     })
-    const every = ends.flatMap(({error}) => error).filter(error => error > 0)
-    const start = 10 ** Math.floor(Math.log10(Math.min(...every))) / 1.3
-    const end = 10 ** Math.ceil(Math.log10(Math.min(Math.max(...every), 3162))) * 1.3
+    const all = lines.flatMap(({error}) => error).filter(error => error > 0)
+    const start = 10 ** Math.floor(Math.log10(Math.min(...all)))
+    const end = 10 ** Math.ceil(Math.log10(Math.min(Math.max(...all), 3162)))
     figure.y_range.setv({start, end, reset_start: start, reset_end: end})
-    // Names stand apart, each pushed up by the one below it.
-    const apart = (end / start) ** 0.055
-    ends.sort((a, b) => a.y - b.y).forEach((each, i) => {
-        each.y = Math.max(each.y, i ? ends[i - 1].y * apart : start * apart ** 0.5)
-    })
-    const names = figure.renderers.find(each => each.glyph.type == "Text").data_source
-    const rows = ends.filter(each => each.y <= end)
-    names.data = Object.fromEntries(
-        Object.keys(names.data).map(key => [key, rows.map(row => row[key])]))
-    const said = ends.map(({text, error}) => `${text} ${error.at(-1).toPrecision(2)} %`).join(", ")
+    figure.center.find(each => each.type == "Span").location = draws[total]
+    const measured = lines.filter(({way}) => way != "bound"), column = (rows, name) => rows.map(row => row[name])
+    source("firm").data = {
+        xs: measured.map(() => draws), ys: column(measured, "firm"),
+        colour: column(measured, "colour"), width: column(measured, "width"),
+    }
+    const shown = lines.filter(({at}) => at <= end).sort((a, b) => a.at - b.at)
+    source("dots").data = {
+        x: shown.map(() => draws[total]), y: shown.map(({error}) => error[total]),
+        colour: column(shown, "colour"),
+    }
+    // From below, each as near to its line as the one under it lets it be.
+    const height = figure.inner_height ?? 340, pixels = height / Math.log(end / start)
+    const rows = []
+    let least = 0
+    for (const {at, value, way, colour} of shown) {
+        const texts = [[value, "16px", "bold"], ...names[way].split("\n").map(row => [row, "13px", "normal"])]
+        const tall = texts.reduce((sum, [, size]) => sum + ROWS[size], 0)
+        let top = Math.max(pixels * Math.log(at / start) + tall / 2, least + tall)
+        least = top
+        for (const [text, size, style] of texts) {
+            rows.push({x: draws.at(-1), y: start * Math.exp(top / pixels), text, colour, size, style})
+            top -= ROWS[size]
+        }
+    }
+    source("labels").data = Object.fromEntries(
+        ["x", "y", "text", "colour", "size", "style"].map(name => [name, column(rows, name)]))
+    const told = lines.map(({way, value}) => `${names[way].replace("\n", " ")} ${value}`).join(", ")
     figure.html_attributes = {role: "img",
-        "aria-label": `Error at ${draws.at(-1)} total draws, relative to μ: ${said}.`}
+        "aria-label": `Relative error with ${draws[total]} draws: ${told}.`}
 }
 
 /** Goes to the case of the address; what is wrong in it is left out. */

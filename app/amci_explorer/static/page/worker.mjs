@@ -6,12 +6,15 @@ import {TARGETS} from "../../js/targets.mjs"
 
 const EVERY = 150 // milliseconds
 
-/** The mean of squared errors, and whether the runs determine it: `amci_core.evaluation.Curve`. */
+/** The mean of squared errors, and how well the runs determine it: `amci_explorer.words.curves.value`. */
 function summary(squares) {
     const sum = squares.reduce((all, v) => all + v, 0), mean = sum / squares.length
     const effective = sum * sum / squares.reduce((all, v) => all + v * v, 0)
     const least = Math.min(Math.max(squares.length / 4, 25), 200)
-    return {mean: Math.max(mean, 1e-18), determined: effective >= least || mean < 1e-20}
+    const exact = mean < 1e-20
+    return {
+        mean: Math.max(mean, 1e-18), determined: exact || effective >= least, rough: exact || effective >= 8,
+    }
 }
 
 self.onmessage = ({data: {weights, name, y, theta, plan}}) => {
