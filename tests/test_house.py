@@ -261,7 +261,6 @@ def test_no_room_of_the_page_but_the_registry_knows_problems():
 # before the next click, and by which a new pane finds its document's styles.
 PRIVATE = {
     "views/inputs.py": {"_change_event", "_debounce", "_server_change"},
-    "views/layout.py": {"_get_properties"},
     "views/slider.py": {"_debounce"},
 }
 # Names with which Panel documents its custom components.

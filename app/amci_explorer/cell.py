@@ -13,7 +13,6 @@ import os
 import subprocess
 import time
 import urllib.request
-from functools import cache
 from socket import create_server
 from urllib.parse import urlencode
 
@@ -22,10 +21,12 @@ from IPython.display import IFrame
 from amci_explorer.server.serve import DASHBOARD, serve_command
 
 PATIENCE = 240.0
+# The port of the server behind each Jupyter server.
+_PORTS: dict[str | None, int] = {}
 
 
 class Explorer(IFrame):
-    """Shows the page in a cell; starts the server, unless it runs already.
+    """Shows the page in a cell; starts a server, unless the one before still answers.
 
     Example:
         >>> from amci_explorer import Explorer
@@ -41,12 +42,12 @@ class Explorer(IFrame):
     """
 
     def __init__(self, *, height: int = 1000, **query: str | float) -> None:
-        address = _served(_jupyter())
-        super().__init__(f"{address}?{urlencode(query)}", width="100%", height=height)
+        address = f"{_served(_jupyter())}/{DASHBOARD.stem}?{urlencode(query)}"
+        super().__init__(address, width="100%", height=height)
 
 
 def _jupyter() -> str | None:
-    """The path of the Jupyter server that this kernel belongs to, where it has a proxy.
+    """The path of the Jupyter server that this kernel belongs to, if it has a proxy.
 
     A browser that reaches Jupyter through a hub, a tunnel or a container reaches only its port on
     this machine.
@@ -56,42 +57,44 @@ def _jupyter() -> str | None:
         return hub
     from jupyter_server.serverapp import list_running_servers
 
-    own = os.environ.get("JPY_PARENT_PID")
-    there = (each for each in list_running_servers() if str(each["pid"]) == own)
-    return next((each["base_url"] for each in there), None)
+    parent = os.environ.get("JPY_PARENT_PID")
+    servers = (each for each in list_running_servers() if str(each["pid"]) == parent)
+    return next((each["base_url"] for each in servers), None)
 
 
 def _served(jupyter: str | None) -> str:
-    """The address under which a browser finds the page of a server that runs."""
-    process, address = _started(jupyter)
-    if process.poll() is not None:
-        _started.cache_clear()
-        _, address = _started(jupyter)
-    return address
+    """The address under which a browser finds a server that answers."""
+    if jupyter not in _PORTS or not _answers(_PORTS[jupyter]):
+        with create_server(("127.0.0.1", 0)) as free:
+            _PORTS[jupyter] = free.getsockname()[1]
+        _start(_PORTS[jupyter], _prefix(jupyter, _PORTS[jupyter]))
+    return _prefix(jupyter, _PORTS[jupyter]) or f"http://localhost:{_PORTS[jupyter]}"
 
 
-@cache
-def _started(jupyter: str | None) -> tuple[subprocess.Popen[bytes], str]:
-    """Starts the server, and gives its process and its address."""
-    with create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    prefix = "" if jupyter is None else f"{jupyter.rstrip('/')}/proxy/absolute/{port}"
+def _prefix(jupyter: str | None, port: int) -> str:
+    return "" if jupyter is None else f"{jupyter.rstrip('/')}/proxy/absolute/{port}"
+
+
+def _answers(port: int) -> bool:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/favicon.ico", timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _start(port: int, prefix: str) -> None:
+    """Starts a server, and waits until it answers."""
     # Jupyter asks who may use its proxy.
     options = ["--prefix", prefix, "--origin", "*"] if prefix else []
-    process = subprocess.Popen(
-        serve_command(port, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(serve_command(port, *options), **quiet)  # type: ignore[call-overload]
     atexit.register(process.terminate)
     deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/favicon.ico").close()
-        except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                process.terminate()
-                raise RuntimeError(
-                    "the dashboard's server does not start. Run `make serve` to see why"
-                ) from None
-            time.sleep(0.1)
-        else:
-            return process, f"{prefix or f'http://localhost:{port}'}/{DASHBOARD.stem}"
+    while not _answers(port):
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.terminate()
+            raise RuntimeError(
+                "the dashboard's server does not start. Run `make serve` to see why"
+            )
+        time.sleep(0.1)

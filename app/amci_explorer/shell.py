@@ -10,20 +10,15 @@ import panel as pn
 import panel_material_ui as pmui
 from bokeh.models import CustomJS
 from panel.util import edit_readonly
+from panel_material_ui.base import BASE_TEMPLATE
 
 from amci_explorer.explorer import Explorer
-from amci_explorer.js.scripts import (
-    CONNECTION_LOST,
-    FIT_PHONES,
-    KEEP_THEME,
-    SKIP,
-)
-from amci_explorer.server.compat import start_busy_timer
+from amci_explorer.js.scripts import CHOOSE_THEME, CONNECTION_LOST, KEEP_THEME, SKIP
+from amci_explorer.server.compat import FORGET_MODELS, start_busy_timer
 from amci_explorer.server.session import callback
 from amci_explorer.views.inputs import header_button
 from amci_explorer.views.layout import column
-from amci_explorer.views.outline import REMOVE_OUTLINE, TEMPLATE, outline
-from amci_explorer.views.style import CROWDED, NARROW, THEME
+from amci_explorer.views.style import NARROW, THEME
 
 HEADERS = "header, main .MuiToolbar-root { display: none !important; }"
 WITHOUT_HEADER = f":host {{ --bar: 0px; }} {HEADERS}"
@@ -74,6 +69,13 @@ PICTURES = f"""
 @media {NARROW} {{ :host {{ grid-template-columns: minmax(0, 1fr); gap: 8px !important; }} }}
 """
 LAST = f"@media {NARROW} {{ :host {{ order: 2; }} }}"
+# The theme is chosen before anything is drawn; a busy sign keeps no handle from the mouse.
+TEMPLATE = BASE_TEMPLATE.environment.from_string(
+    '{% extends "base.html" %}'
+    f"{{% block preamble %}}{{{{ super() }}}}<script>{CHOOSE_THEME}</script>{{% endblock %}}"
+    "{% block loader_css %}{{ super() }}#loader { background: none; pointer-events: none; }"
+    "{% endblock %}"
+)
 
 
 def _theme(wanted: str) -> str:
@@ -124,10 +126,8 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         created.busy = created.param.loading
     start_busy_timer()
 
-    document.template_variables["outline"] = outline(explorer.state.problem, frame=explorer.small)
-    fit = CustomJS(args={"crowded": CROWDED}, code=FIT_PHONES)
-    scripts = [CustomJS(code=code) for code in (KEEP_THEME, SKIP, REMOVE_OUTLINE)]
-    document.js_on_event("document_ready", fit, *scripts)
+    scripts = [CustomJS(code=code) for code in (FORGET_MODELS, KEEP_THEME, SKIP)]
+    document.js_on_event("document_ready", *scripts)
     document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
 
     def recolour(*_: Any) -> None:

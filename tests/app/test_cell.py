@@ -1,9 +1,9 @@
 """A notebook's cell shows the page at an address that its reader's browser reaches."""
 
 import os
-import signal
 import sys
 import urllib.request
+from urllib.parse import urlparse
 
 import pytest
 from amci_explorer import Explorer, cell
@@ -16,7 +16,7 @@ SERVERS = [{"pid": 1, "base_url": "/other/"}, {"pid": 2, "base_url": "/mine/"}]
 def _kernel(monkeypatch):
     monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
     monkeypatch.setattr("jupyter_server.serverapp.list_running_servers", lambda: iter(SERVERS))
-    monkeypatch.setattr(cell, "_served", lambda jupyter: f"{jupyter}proxy/absolute/1/dashboard")
+    monkeypatch.setattr(cell, "_served", lambda jupyter: f"{jupyter}proxy/absolute/1")
 
 
 def test_through_the_jupyter_server_that_the_kernel_belongs_to(monkeypatch):
@@ -36,9 +36,10 @@ def test_without_jupyter_at_this_machines_own_address(monkeypatch):
     assert cell._jupyter() is None
 
 
-def test_a_server_that_ended_is_started_anew(monkeypatch, tmp_path):
+def test_a_server_that_no_longer_answers_is_replaced(monkeypatch, tmp_path):
     monkeypatch.setattr(cell, "_served", SERVED)
     monkeypatch.setattr(cell, "_jupyter", lambda: None)
+    monkeypatch.setattr(cell, "_PORTS", {})
     (tmp_path / "favicon.ico").touch()
     serve = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "-d", str(tmp_path))
     monkeypatch.setattr(cell, "serve_command", lambda port, *_: [*serve, str(port)])
@@ -47,16 +48,14 @@ def test_a_server_that_ended_is_started_anew(monkeypatch, tmp_path):
     monkeypatch.setattr(
         cell.subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
     )
-    cell._started.cache_clear()
     first = Explorer().src
     assert Explorer().src == first
-    started[0].terminate()
-    assert started[0].wait() == -signal.SIGTERM
+    for process in started:
+        process.terminate()
+        process.wait()
     second = Explorer().src
     assert second != first
-    urllib.request.urlopen(
-        second.replace("dashboard?", "favicon.ico").replace("localhost", "127.0.0.1")
-    )
-    started[1].terminate()
-    started[1].wait()
-    cell._started.cache_clear()
+    port = urlparse(second).port
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/favicon.ico").close()
+    started[-1].terminate()
+    started[-1].wait()

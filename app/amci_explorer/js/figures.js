@@ -1,5 +1,5 @@
 // Bokeh draws a picture and its tools as plain elements. Here they get roles, names and keys, in every
-// picture of a page, whenever one is drawn. Who cannot run this hears the picture's alternative alone.
+// picture of a page, whenever one is `drawn`. Who cannot run this hears the picture's alternative alone.
 const set = (el, attributes) => {
     for (const [name, value] of Object.entries(attributes)) { el?.setAttribute(name, value) }
 }
@@ -70,17 +70,14 @@ const dress_entry = (view, entry) => {
 }
 if (Bokeh.dressed == null) {
     Bokeh.dressed = true
-    for (const [kind, method, act] of [
-        ["Figure", "_apply_html_attributes", dress_picture],
-        ["Figure", "after_render", dress_picture],
-        ["Toolbar", "render", dress_toolbar],
-        ["OnOffButton", "_toggle_active", dress_tool],
-        ["Legend", "_toggle_inactive", dress_entry],
-    ]) {
+    const dress = {
+        Figure: dress_picture, Toolbar: dress_toolbar, OnOffButton: dress_tool, Legend: dress_entry,
+    }
+    for (const [kind, method] of drawn) {
         const views = Bokeh.Models.get(kind).prototype.default_view.prototype, plain = views[method]
         views[method] = function(...given) {
             const result = plain.apply(this, given)
-            act(this, ...given)
+            dress[kind](this, ...given)
             return result
         }
     }

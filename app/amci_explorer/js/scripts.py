@@ -7,7 +7,6 @@ __all__ = [
     "CHOOSE_THEME",
     "CONNECTION_LOST",
     "FIGURES",
-    "FIT_PHONES",
     "GRIP",
     "KEEP_THEME",
     "LIVE_DENSITIES",
@@ -29,13 +28,12 @@ FOLDER = Path(__file__).parent
     CHOOSE_THEME,
     CONNECTION_LOST,
     FIGURES,
-    FIT_PHONES,
     KEEP_THEME,
     SKIP,
 ) = (
     (FOLDER / f"{name}.js").read_text(encoding="utf-8")
     for name in (
-        *("choose_theme", "connection_lost", "figures", "fit_phones", "keep_theme"),
+        *("choose_theme", "connection_lost", "figures", "keep_theme"),
         "skip",
     )
 )

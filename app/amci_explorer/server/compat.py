@@ -6,9 +6,20 @@ at; a newer one may do without it.
 
 from __future__ import annotations
 
-__all__ = ["HANDLE", "frozen", "start_busy_timer", "sweep_soon", "transform", "wrap"]
+__all__ = [
+    "ACCESSIBLE",
+    "FORGET_MODELS",
+    "HANDLE",
+    "Pane",
+    "frozen",
+    "start_busy_timer",
+    "sweep_soon",
+    "transform",
+    "wrap",
+]
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
@@ -16,6 +27,41 @@ from typing import Any
 
 import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
+
+from amci_explorer.js.scripts import FIGURES
+
+# Bokeh 3.9.2, "Roles, names and keys of a figure, its tools and its legend": the views' methods
+# after which a script of ours gives them these.
+DRAWN = [
+    ["Figure", "_apply_html_attributes"],
+    ["Figure", "after_render"],
+    ["Toolbar", "render"],
+    ["OnOffButton", "_toggle_active"],
+    ["Legend", "_toggle_inactive"],
+]
+ACCESSIBLE = f"const drawn = {json.dumps(DRAWN)}\n{FIGURES}"
+# Bokeh 3.9.2, "Models stay in a document for half a minute after they have left it", and "The
+# first event that names a model from the server sends all of it back", which is refused there.
+FORGET_MODELS = """
+cb_obj._recompute_timeout = 1000
+const apply = cb_obj.apply_json_patch
+cb_obj.apply_json_patch = (...patch) => {
+    apply.apply(cb_obj, patch)
+    cb_obj._new_models.clear()
+}
+"""
+
+
+class Pane(pn.pane.HTML):
+    """HTML that finds its styles before it is part of a document.
+
+    Panel 1.9.4, "A pane made in a callback looks for its style sheets elsewhere".
+    """
+
+    def _get_properties(self, doc: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super()._get_properties(doc or pn.state.curdoc)
+        return found
+
 
 # Bokeh 3.9.2, "A hook before a message is handled": its websocket's method for a whole message.
 HANDLE = "_handle"

@@ -43,8 +43,8 @@ from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
 from amci_explorer.colours import ESTIMATORS, Style
-from amci_explorer.js.scripts import FIGURES
 from amci_explorer.plots.style import set_range
+from amci_explorer.server.compat import ACCESSIBLE
 from amci_explorer.views.style import CROWDED, LOW, NARROW
 
 SAVE_SVG = """
@@ -143,7 +143,7 @@ def dress(shown: figure, name: str) -> None:
     shown.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
     save = CustomJS(code=SAVE_SVG)
     shown.add_tools(CustomAction(icon=SVG_ICON, description="Save as SVG", callback=save))
-    shown.js_on_change("inner_width", _shared(CustomJS(code=FIGURES)))
+    shown.js_on_change("inner_width", _shared(CustomJS(code=ACCESSIBLE)))
 
 
 def give_up_names(old: figure) -> None:

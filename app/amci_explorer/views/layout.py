@@ -26,6 +26,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
+from amci_explorer.server.compat import Pane
 from amci_explorer.server.session import callback
 
 TITLE = """
@@ -72,7 +73,7 @@ SECTIONS = {
 }
 
 
-class HTML(pn.pane.HTML):
+class HTML(Pane):
     """HTML that fills the width and brings its own style."""
 
     html_attributes = param.Dict(default={}, doc="Attributes of the element around it.")
@@ -80,12 +81,6 @@ class HTML(pn.pane.HTML):
     def __init__(self, content: str = "", *styles: str, **options: Any) -> None:
         settings = {"sizing_mode": "stretch_width", "margin": 0} | options
         super().__init__(content, stylesheets=list(styles), **settings)
-
-    def _get_properties(self, doc: Any) -> dict[str, Any]:
-        # What has just been made is no part of the document yet, and its styles would be looked
-        # for elsewhere.
-        found: dict[str, Any] = super()._get_properties(doc or pn.state.curdoc)
-        return found
 
 
 class Column(pn.Column):
