@@ -257,12 +257,6 @@ def test_no_room_of_the_page_but_the_registry_knows_problems():
                 assert not knows_problems(node, *known), f"{path}:{node.lineno}"
 
 
-# Panel's private names outside compat.py: those by which a text or a choice reaches the server
-# before the next click, and by which a new pane finds its document's styles.
-PRIVATE = {
-    "views/inputs.py": {"_change_event", "_debounce", "_server_change"},
-    "views/slider.py": {"_debounce"},
-}
 # Names with which Panel documents its custom components.
 DOCUMENTED = {"_esm", "_stylesheets"}
 
@@ -303,7 +297,7 @@ def names_made_by(tree: ast.AST) -> set[str]:
     return made
 
 
-def test_private_names_of_panel_and_bokeh_stand_in_one_file_or_in_a_list():
+def test_private_names_of_panel_and_bokeh_stand_in_one_file():
     found = {}
     for path in sorted(APP.rglob("*.py")):
         place = path.relative_to(APP)
@@ -315,4 +309,4 @@ def test_private_names_of_panel_and_bokeh_stand_in_one_file_or_in_a_list():
         if names := names - DOCUMENTED:
             found[place.as_posix()] = names
     assert found.pop("server/compat.py")
-    assert found == PRIVATE
+    assert not found

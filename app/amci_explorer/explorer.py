@@ -21,7 +21,7 @@ from amci_explorer.js.scripts import ADDRESS
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
 from amci_explorer.server.session import browser_of, guarded, on_failure
-from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.case import CHOICES
 from amci_explorer.state.state import OPENING_PROBLEM, State
 from amci_explorer.state.tour import Step, tour
 from amci_explorer.views import export
@@ -31,7 +31,6 @@ from amci_explorer.views.controls import Controls
 from amci_explorer.views.diagnostics import DiagnosticsCard
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.evaluation import EvaluationCard
-from amci_explorer.views.film import FilmView
 from amci_explorer.views.headline import HeadlineView
 from amci_explorer.views.inputs import copying
 from amci_explorer.views.layout import column
@@ -63,7 +62,7 @@ class Address(JSComponent):
 
     query: Any = param.String(doc="Of the case.")
     script: Any = param.String(doc="The case as a Python script.")
-    fields: Any = param.List(default=["problem", "tour", *FIELDS], doc="Names in a query.")
+    fields: Any = param.List(default=["problem", "tour", *CHOICES], doc="Names in a query.")
     _esm = ADDRESS
 
 
@@ -96,11 +95,8 @@ class Explorer(pn.viewable.Viewer):
         self.tabs = TabsView(*TABS, state=state, results=self.results)
         self.errors.seen = self.summary.seen = not self.small
         self.tabs.sight.seen = self.small and "card" in query
-        self.film = FilmView(state)
         about, downloads = self.headline.about, self._downloads()
-        self.controls = Controls(
-            state, self.film, about=about, downloads=downloads, choose=state.apply
-        )
+        self.controls = Controls(state, about=about, downloads=downloads)
         self.tour = TourView(self._visit, self._write_address)
         self.address = Address(width=0, height=0, margin=0)
         self.alerts: Any = column()
@@ -172,8 +168,6 @@ class Explorer(pn.viewable.Viewer):
             # Proposals that got better are drawn as others would be.
             self.densities.follow({"variant"} if "renewed" in changed else changed)
             self._show_draws()
-            if changed & {"variant", "snapshot"}:
-                self.film.show()
             self.headline.show()
             if "card" in changed:
                 self.tabs.show()
@@ -184,7 +178,7 @@ class Explorer(pn.viewable.Viewer):
 
     def _open(self) -> None:
         """Opens the case's problem; if one view fails the others still open."""
-        views = (self.densities, self.controls, self.film, self.summary, self.errors, self.tabs)
+        views = (self.densities, self.controls, self.summary, self.errors, self.tabs)
         for act in (*(view.open for view in views), self.headline.show):
             with guarded(self._document):
                 act()

@@ -1,4 +1,4 @@
-"""A field of the state is one line, a problem's own picture one file and one function."""
+"""A choice is one line, a problem's own picture one file and one function."""
 
 import os
 import shutil
@@ -10,21 +10,27 @@ import amci_explorer
 import pytest
 
 PACKAGE = Path(amci_explorer.__file__).parent
-FIELD = '        Whole("burn_in", "Draws left out.", lambda _: 5, bounds=(0, 50)),\n'
-USE_FIELD = """
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.state import State
+CHOICE = """\
+    burn_in: Any = param.Integer(5, bounds=(0, 50), label="Burn-in", precedence=4, doc="Left out.")
+"""
+USE_CHOICE = """
+from amci_explorer.state.case import Case
+from amci_explorer.views.controls import Controls
 
-state = State()
-assert state.burn_in == 5
-assert state.read({"burn_in": "99"})["burn_in"].startswith("expected a whole number from 0 to 50")
-assert state.burn_in == 50 and state.link()["burn_in"] == "50"
-state.commit()
-state.go(-1)
-other = State()
-assert other.read(state.as_json()) == {} and other.burn_in == state.burn_in
-state.reset()
-assert state.burn_in == 5
+case = Case()
+assert case.burn_in == 5
+assert case.read({"burn_in": "99"})["burn_in"].startswith("expected a whole number from 0 to 50")
+assert case.burn_in == 50 and case.link()["burn_in"] == "50"
+field = Controls(case, about=None, downloads=[]).widgets["burn_in"]
+assert (field.label, field.value, field.helper_text) == ("Burn-in", "50", "Left out.")
+field.value = "7"
+assert case.burn_in == 7
+field.value = "99"
+assert case.burn_in == 7 and field.error_state
+case.go(-1)
+assert case.burn_in == 50 and field.value == "50"
+case.reset()
+assert case.burn_in == 5
 """
 PICTURE = '''
 """Densities of the peak on the square, from its optimal proposal alone."""
@@ -74,13 +80,12 @@ def copied(tmp_path):
     return copy, run
 
 
-def test_a_field_of_the_state_is_one_line(copied):
+def test_a_choice_is_one_line_with_its_link_steps_and_widget(copied):
     copy, run = copied
-    path = copy / "state" / "fields.py"
-    before = '        Real("alpha"'
+    path, before = copy / "state" / "case.py", "    alpha: Any"
     assert before in path.read_text()
-    path.write_text(path.read_text().replace(before, FIELD + before))
-    run(USE_FIELD)
+    path.write_text(path.read_text().replace(before, CHOICE + before))
+    run(USE_CHOICE)
 
 
 def test_a_picture_of_ones_own_is_one_file_and_one_function(copied):

@@ -6,13 +6,13 @@ from urllib.parse import parse_qs, quote_from_bytes, urlencode
 import pytest
 from amci_explorer.explorer import Explorer
 from amci_explorer.shell import page
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.state import State, decoded
+from amci_explorer.state.case import CHOICES, Case
+from amci_explorer.state.links import decoded
 from bokeh.document import Document
 from panel.io.state import set_curdoc
 from servers import run_apart
 
-NAMES = ["problem", "y", "theta", *FIELDS, "nonsense", "ui", "f", ""]
+NAMES = ["problem", "y", "theta", *CHOICES, "nonsense", "ui", "f", ""]
 VALUES = [
     *[
         "",
@@ -76,25 +76,25 @@ def given(query: str) -> dict[str, str]:
 
 def test_any_address_gives_a_point_to_compute_for_and_short_messages():
     for query in queries(100):
-        state = State()
-        wrong = state.read(given(query))
-        problem = state.problem
-        for variable, point in ((problem.y, state.y), (problem.theta, state.theta)):
+        case = Case()
+        wrong = case.read(given(query))
+        problem = case.problem
+        for variable, point in ((problem.y, case.y), (problem.theta, case.theta)):
             assert len(point) == (variable.dim if variable else 0)
             for value in point:
                 assert variable.typical_range[0] <= value <= variable.typical_range[1]
-        for name, field in FIELDS.items():
-            low, high = field.bounds or (0, 0)
-            assert field.bounds is None or low <= getattr(state, name) <= high
-        assert state.variant in state.options("variant")
+        for name in CHOICES:
+            low, high = getattr(Case.param[name], "bounds", None) or (None, None)
+            assert low is None or low <= getattr(case, name) <= high
+        assert case.variant in case.options("variant")
         for name, message in wrong.items():
             assert name in given(query)
             assert 0 < len(message) <= LONGEST_MESSAGE, message
-        # What the page then writes into the address leads to the same state.
-        link, again = state.link(), State()
+        # What the page then writes into the address leads to the same case.
+        link, again = case.link(), Case()
         assert len(urlencode(link)) < LONGEST_LINK
         assert again.read(link) == {}
-        assert again.as_json() == state.as_json()
+        assert again.as_json() == case.as_json()
 
 
 @pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.state.fields import plane_axes
+from amci_explorer.state.options import plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.amortization import MapCard, plane_choice

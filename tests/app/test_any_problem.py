@@ -171,7 +171,7 @@ def test_every_card_is_at_work(opened, kind):
         state = explorer.state
         assert 0 < state.level_error < 0.1 * state.level
         handles = explorer.controls.side.select(lambda part: hasattr(part, "label"))
-        (handle,) = (part for part in handles if part.label.startswith("Mismatch level"))
+        (handle,) = (part for part in handles if part.label.startswith("Mismatch, nats"))
         assert handle.disabled
         assert handle.value == state.level
         assert "estimated ±" in handle.label

@@ -14,9 +14,8 @@ from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import FILES, load_file, serve_files, troubles
 from amci_explorer.server import serve
 from amci_explorer.shell import page
-from amci_explorer.state.fields import FIELDS, OutOfBounds
 from amci_explorer.state.state import State
-from amci_explorer.views.bound import CaseControls
+from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.slider import Slider
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
@@ -286,9 +285,8 @@ def test_counts_are_moved_one_by_one(fresh, tmp_path):
     assert state.y == (7.0,)
     # what a link says is taken to the nearest count, and told
     for asked, taken in (("3.7", 4.0), ("2.2", 2.0)):
-        with pytest.raises(OutOfBounds, match=f"expected whole numbers, got '{asked}'") as refused:
-            FIELDS["y"].read(state.problem, asked)
-        assert refused.value.nearest == (taken,)
+        assert state.read({"y": asked})["y"] == f"expected whole numbers, got '{asked}'"
+        assert state.y == (taken,)
 
 
 MIXED = """
@@ -328,8 +326,8 @@ def test_each_coordinate_of_a_model_is_moved_over_its_own_range(fresh, tmp_path)
     assert state.y == (*before[:2], 0.00125)
     count.value = 3.0
     assert state.y == (before[0], 3.0, 0.00125)
-    with pytest.raises(OutOfBounds, match="expected whole numbers"):
-        FIELDS["y"].read(state.problem, [before[0], 3.7, 0.00125])
+    with pytest.raises(ValueError, match="expected whole numbers"):
+        state.move(y=[before[0], 3.7, 0.00125])
     # coordinates of unlike ranges cannot be moved as one
-    assert list(FIELDS["across"].options(state.problem)) == ["y[0]", "y[1]", "y[2]", "theta"]
+    assert list(state.options("across")) == ["y[0]", "y[1]", "y[2]", "theta"]
     assert theta.end > 2e6

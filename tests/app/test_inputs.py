@@ -1,17 +1,53 @@
-"""What is chosen follows the state."""
+"""Widgets follow the case, and change it by the user's hand alone."""
 
-from amci_explorer.state.state import State
+from amci_explorer.problems.presets import presets
+from amci_explorer.state.case import Case
 from amci_explorer.views.bound import bound
+from amci_explorer.views.controls import Controls
 
 
 def test_a_list_is_told_its_value_again_when_the_labels_change():
-    state = State()
-    state.open("gain-loss")
-    widget = bound(state, "layer", "Shows", listed=True)
+    case = Case()
+    case.open("gain-loss")
+    widget = bound(case, "layer", "Shows", listed=True)
     before, told = dict(widget.options), []
     widget.param.watch(lambda event: told.append(event.new), "value", onlychanged=False)
-    state.open("tail-5d")
+    case.open("tail-5d")
     assert dict(widget.options) != before
     # What the page has is the label of the value, which may not be listed any more.
     assert told
-    assert told[-1] == widget.value == state.layer
+    assert told[-1] == widget.value == case.layer
+
+
+def test_the_chip_of_the_present_preset_is_pressed():
+    case = Case()
+    controls = Controls(case, about=None, downloads=[])
+    controls.open()
+    chips = controls.chips
+    assert chips.value == [0]
+    # A page sends what is pressed, the one before as well.
+    chips.value = [0, 1]
+    preset = presets(case.problem)[1]
+    assert (case.y, case.theta, chips.value) == (preset.y, preset.theta, [1])
+    chips.value = []
+    assert chips.value == [1]
+    case.move(y=2.0)
+    case.commit()
+    assert chips.value == []
+    case.open("cancer")
+    controls.open()
+    assert list(chips.options) == [each.name for each in presets(case.problem)]
+
+
+def test_the_training_history_goes_through_the_saved_checkpoints():
+    case = Case()
+    player = Controls(case, about=None, downloads=[])._training
+    values = list(player.options.values())
+    assert values == [*range(len(values) - 1), None]
+    assert player.value is None
+    player.value = 0
+    assert (case.snapshot, case.settings.snapshot, case.can_go) == (0, 0, (True, False))
+    case.set(variant="paper")
+    assert case.settings.snapshot is None
+    case.go(-1)
+    assert player.value is None

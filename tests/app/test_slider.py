@@ -1,81 +1,94 @@
-"""What a slider does to the state, and the state to it."""
+"""What a slider does to the case, and the case to it."""
 
 import panel_material_ui as pmui
 import pytest
-from amci_explorer.state.state import State
-from amci_explorer.views.bound import CaseControls, sliding
+from amci_explorer.problems import registry
+from amci_explorer.state.case import Case
+from amci_explorer.views.bound import sliding
+from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.slider import Slider
+from conjugate import Share
+
+from amci_core.models import Variable
 
 
-def test_a_handle_moves_the_case_and_the_others_follow():
-    state = State()
-    controls = CaseControls(state)
-    y, theta, level = controls.panel.select(Slider)
+def handles(case):
+    return CaseControls(case).panel.select(Slider)
+
+
+def test_a_handle_moves_the_case_and_the_others_follow_without_an_answer():
+    case = Case()
+    y, theta, level = handles(case)
+    assert [each.moves for each in (y, theta, level)] == [["y", 0], ["theta", 0], ["level", 0]]
     theta.value = 2.0
-    assert (state.y, state.theta) == ((y.value,), (2.0,))
-    assert level.value == pytest.approx(state.level)
+    assert (case.y, case.theta) == ((y.value,), (2.0,))
+    assert level.value == pytest.approx(case.level)
     level.value = 5.0
-    assert (state.level, theta.value) == (5.0, state.theta[0])
+    assert (case.level, theta.value) == (5.0, case.theta[0])
+    case.move(y=2.0)
+    assert y.value == 2.0
+    # Each answers the user's moves of its own, and nobody else's.
+    assert [each.answered for each in (y, theta, level)] == [0, 1, 1]
 
 
-def test_the_number_of_dimensions_is_a_handle():
-    state, committed = State("tail-5d"), []
-    state.param.watch(lambda _: committed.append(state.problem.name), "committed")
-    (buttons,) = CaseControls(state).panel.select(pmui.RadioButtonGroup)
+def test_the_number_of_dimensions_is_a_choice():
+    case, committed = Case("tail-5d"), []
+    case.param.watch(lambda _: committed.append(case.problem.name), "committed")
+    (buttons,) = CaseControls(case).panel.select(pmui.RadioButtonGroup)
     assert list(buttons.options) == ["1", "2", "5", "10", "20"]
     buttons.value = buttons.options["20"]
     assert committed == ["tail-20d"]
-    assert state.y == (0.5,) * 20
-    assert not CaseControls(State("cancer")).panel.select(pmui.RadioButtonGroup)
+    assert case.y == (0.5,) * 20
+    assert not CaseControls(Case("cancer")).panel.select(pmui.RadioButtonGroup)
 
 
 def test_letting_go_commits_where_it_is():
-    state, committed = State(), []
-    _, theta, _ = CaseControls(state).panel.select(Slider)
-    state.param.watch(lambda _: committed.append(state.theta), "committed")
+    case, committed = Case(), []
+    _, theta, _ = handles(case)
+    case.param.watch(lambda _: committed.append(case.theta), "committed")
     theta.param.update(value=2.0, committed=1)
     assert committed == [(2.0,)]
 
 
-def test_a_move_that_fails_leaves_the_slider_where_the_state_is(monkeypatch):
-    state = State()
-    controls = CaseControls(state)
-    (widget, *_), at = controls.panel.select(Slider), state.y[0]
+def test_a_move_that_fails_leaves_the_slider_where_the_case_is(monkeypatch):
+    case = Case()
+    (slider, *_), at = handles(case), case.y[0]
 
     def fail(**_):
         raise ValueError("refused")
 
-    monkeypatch.setattr(state, "move", fail)
+    monkeypatch.setattr(case, "move", fail)
     with pytest.raises(ValueError, match="refused"):
-        widget.value = at + 1
-    assert widget.value == at
+        slider.value = at + 1
+    assert slider.value == at
 
 
 @pytest.mark.parametrize("name", ["theta", "share"])
-def test_the_steps_of_a_key_are_not_put_back_where_the_state_rounds_them(name):
-    state = State()
-    theta = CaseControls(state).panel.select(Slider)[1]
-    widget = theta if name == "theta" else sliding(state, name, "Share")
+def test_the_steps_of_a_key_are_not_put_back_where_the_case_rounds_them(name):
+    case = Case()
+    slider = handles(case)[1] if name == "theta" else sliding(case, name, "Share")
     # As 0.1 + 0.2 is.
     stepped, put = 0.30000000000000004, []
-    widget.param.watch(lambda event: put.append(event.new), "value")
-    widget.value = stepped
-    at = state.theta[0] if name == "theta" else state.share
+    slider.param.watch(lambda event: put.append(event.new), "value")
+    slider.value = stepped
+    at = case.theta[0] if name == "theta" else case.share
     assert (at, put) == (0.3, [stepped])
 
 
 def test_what_comes_late_from_another_problems_slider_moves_nothing():
-    state = State()
-    controls = CaseControls(state)
+    case = Case()
+    controls = CaseControls(case)
     left = controls.panel.select(Slider)[0]
-    state.open("gain-loss")
+    case.open("gain-loss")
     controls.open()
-    before = state.settings
+    before = case.settings
     left.param.update(value=left.end, committed=1)
-    assert state.settings == before
+    assert case.settings == before
 
 
-def test_each_handle_says_what_it_moves():
-    state = State()
-    moves = [each.moves for each in CaseControls(state).panel.select(Slider)]
-    assert moves == [["y", 0], ["theta", 0], ["level", 0]]
+def test_sliders_of_counts_and_narrow_ranges_have_steps_to_fit(monkeypatch):
+    monkeypatch.setattr(registry, "OWN", {})
+    problem = Share()
+    problem.theta = Variable("theta", 1, 0.0, 0.02, "a threshold")
+    registry.hand_in(problem)
+    assert [(each.step, each.digits) for each in handles(Case("share"))[:2]] == [(1, 0), (1e-4, 4)]

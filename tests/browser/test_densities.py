@@ -16,7 +16,7 @@ EMPTIED = """() => {
     const source = Bokeh.documents[0].get_model_by_name("densities-draws")
     source.properties.data.change.connect(() => { window.emptied ||= source.data.q1.length == 0 })
 }"""
-Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
+Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch, nats"
 
 
 def density(proposal, y, theta, x):
@@ -63,7 +63,7 @@ def errors_of_exact_proposals_are_drawn_on_logarithmic_axes(opened):
 def the_film_shows_its_frames_and_plays_to_the_end(opened):
     snapshots = amci.load_history("tail-1d")
     trained = opened.data("densities", "q1")
-    opened.unfold("Training film")
+    opened.unfold("Proposals")
     opened.move("Frame", 0)
     first = opened.wait_for_other("densities", "q1", trained)
     assert_densities(opened, 1.0, 3.0, snapshots[0].proposals.q1_plus)

@@ -60,7 +60,7 @@ def test_the_tour_goes_on_by_buttons_and_keys_on_a_dark_phone_too(visit):
 def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
     opened = visit(QUERY)
     opened.wait_for_end(50)
-    opened.unfold("Training film")
+    opened.unfold("Proposals")
     trained = opened.data("densities", "q1")
     errors = opened.data("errors-amci", "median")
     opened.wait_for_text("Relative variance of the weights of q₁")

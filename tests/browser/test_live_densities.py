@@ -9,7 +9,7 @@ import amci_core as amci
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 QUERY = "?runs=4&draws=8"
-LEVEL = "Mismatch level, nats"
+LEVEL = "Mismatch, nats"
 # Moves a handle as a hand does.
 HAND = """
     const inputs = root => [...root.querySelectorAll("*")].flatMap(

@@ -179,7 +179,7 @@ def what_is_shown_can_be_taken_home(opened):
     shown = opened.data("errors-snis-qm", "error")
     np.testing.assert_allclose(shown, 100 * np.sqrt(remse), rtol=1e-12)
     files = {}
-    opened.unfold("Download")
+    opened.unfold("Share and download")
     for name in ("Densities, CSV", "Everything, JSON"):
         with opened.page.expect_download() as download:
             opened.press(name)

@@ -58,7 +58,7 @@ def the_mismatch_handle_moves_the_case(opened, state):
     low, high = state.level_range()
     level = round(low + 0.5 * (high - low), 2)
     state.move(level=level)
-    opened.move("Mismatch level, nats", level)
+    opened.move("Mismatch, nats", level)
     wait_for_truth(opened, state)
     known = state.problem.mismatch(*state.settings.pair)
     opened.wait_for_text(f"{number(float(known))} nats")

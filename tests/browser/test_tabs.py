@@ -101,7 +101,7 @@ def other_quantities_can_be_shown_and_taken_home(opened, expected):
     np.testing.assert_allclose(shown, expected.relative_ess[1], rtol=1e-6)
     lines = opened.take_table("Amortization map")
     assert [float(line["relative_ess_E2"]) for line in lines] == pytest.approx(shown.ravel())
-    opened.unfold("Download")
+    opened.unfold("Share and download")
     with opened.page.expect_download() as download:
         opened.press("Everything, JSON")
     everything = json.loads(download.value.path().read_text())["results"]["map"]

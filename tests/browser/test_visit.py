@@ -17,7 +17,7 @@ import amci_core as amci
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch level, nats"
+Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch, nats"
 # Where things are on the screen: of pictures what is drawn, with axes and names of curves.
 PLACES = """all => all.map(each => each.getBoundingClientRect())
     .filter(box => box.width * box.height > 0)
@@ -206,8 +206,9 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened = at()
     opened.wait_for_end(RUNS)
     kept = opened.data("densities", "q1")
-    opened.press("Pin as A to compare")
-    opened.wait_for_text("This case is pinned as A.")
+    opened.unfold("Compare with this case")
+    opened.press("Keep this case as A")
+    opened.wait_for_text("This case is kept as A.")
     opened.move(THETA, 2.0)
     opened.wait_for_text("A, in faint colours, is the case for θ = 3.")
     np.testing.assert_allclose(opened.wait_for_data("densities-a", "q1"), kept)
@@ -298,7 +299,7 @@ def test_a_lost_connection_is_told_and_the_page_comes_back_as_it_was(browser, se
 def test_axe_finds_nothing(at, scheme):
     opened = at(f"&card={'reuse' if scheme == 'light' else 'diagnostics'}", scheme=scheme)
     opened.wait_for_end(RUNS)
-    for fold in ("The problem", "Proposals", "Draws, runs, seed", "Training film", "Your own f"):
+    for fold in ("The problem", "Proposals", "Draws, runs, seed", "Your own f"):
         opened.unfold(fold)
     opened.page.get_by_role("button", name="Help, numbers, file").first.click()
     opened.page.get_by_label("Densities, as a table").wait_for(state="visible")

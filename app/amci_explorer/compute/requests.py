@@ -13,7 +13,8 @@ from amci_core.parallel import Stream
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.settings import Settings
-from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.case import CHOICES
+from amci_explorer.state.links import write
 
 # Figures that are computed when they are first read: in the worker, and sent along.
 CURVE_FIGURES = ("mean", "mean_error", "effective", "quartiles")
@@ -41,8 +42,8 @@ class Request:
         found = {"problem": original} | ({"f": f} if f else {})
         for name, value in (*vars(self.settings).items(), *self.options):
             # No draws: that many are the computation's own affair.
-            if name in FIELDS and value not in ((), None) and (name != "draws" or value):
-                found[name] = FIELDS[name].write(value)
+            if name in CHOICES and value not in ((), None) and (name != "draws" or value):
+                found[name] = write(value)
         return found
 
     def __str__(self) -> str:

@@ -26,7 +26,8 @@ export function render({model}) {
         input.style.setProperty("--along", along(value))
         output.textContent = Number.isFinite(value) ? text(value) : "–"
         input.setAttribute("aria-valuetext", output.textContent)
-        name.textContent = label
+        Object.assign(name, {textContent: label, title: model.help})
+        input.ariaDescription = model.help
     }
     const follow = () => { if (!isHeld) { show(model.value) } }
     const mark = () => marks.replaceChildren(...model.marks.map(({value, label, above}) => {

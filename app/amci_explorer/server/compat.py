@@ -11,6 +11,8 @@ __all__ = [
     "FORGET_MODELS",
     "HANDLE",
     "Pane",
+    "Prompt",
+    "PromptText",
     "frozen",
     "start_busy_timer",
     "sweep_soon",
@@ -141,3 +143,20 @@ def frozen(document: Any) -> Iterator[None]:
         del models.invalidate
         if asked:
             models.invalidate()
+
+
+class Prompt:
+    """A widget that what a page sends reaches before a button that is pressed next.
+
+    Panel 1.9.4 waits 50 ms before it looks at an input; a slider's move takes less altogether.
+    """
+
+    _debounce = 1
+
+
+class PromptText(Prompt):
+    """The same for a text: it is there before the answer to a button in the same message."""
+
+    def _server_change(self, doc: Any, *change: Any) -> None:
+        super()._server_change(doc, *change)  # type: ignore[misc]
+        self._change_event(doc)  # type: ignore[attr-defined]

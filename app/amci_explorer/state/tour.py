@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from amci_explorer.state.fields import FIELDS
+from amci_explorer.state.case import CHOICES
 from amci_explorer.state.state import State
 from amci_explorer.words import CARDS
 
@@ -61,7 +61,7 @@ class Step:
             raise ValueError(f"expected one of {allowed} as light, got {self.light!r}")
         if bool(self.question) != bool(self.answer):
             raise ValueError("expected question and answer together")
-        wrong = {name: "no such field" for name in self.state.keys() - {"problem", *FIELDS}}
+        wrong = {name: "no such field" for name in self.state.keys() - {"problem", *CHOICES}}
         wrong |= State().read(self.state)
         if wrong:
             raise ValueError("; ".join(f"{name}: {text}" for name, text in wrong.items()))

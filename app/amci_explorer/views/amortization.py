@@ -17,7 +17,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.plots.amortization import amortization_map
 from amci_explorer.problems.presets import digits_of, opening
 from amci_explorer.problems.settings import Settings
-from amci_explorer.state.fields import FIELDS, layers, plane_axes
+from amci_explorer.state.options import layers, opens, plane_axes
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
@@ -142,7 +142,7 @@ def plane_choice(problem: Problem, choice: Settings, along: tuple[str, str]) -> 
     for name in along:
         for variable, i in _moved(problem, name):
             kept[variable][i] = usual[variable][i]
-    runs = FIELDS["runs"].default(problem)
+    runs = opens("runs", problem)
     return replace(
         choice, y=tuple(kept["y"]), theta=tuple(kept["theta"]), draws=0, runs=runs, seed=0
     )

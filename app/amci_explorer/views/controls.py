@@ -1,4 +1,4 @@
-r"""The controls: they change the state, and follow it.
+r"""The controls: they change the case, and follow it.
 
 Above the pictures stand the problem and its presets, beside them the handles of the case, and
 below those, folded away, what is rarely used.
@@ -8,58 +8,57 @@ from __future__ import annotations
 
 __all__ = ["Controls"]
 
-import random
-from collections.abc import Callable
-from functools import partial
 from html import escape
-from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+import panel_material_ui as pmui
+
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import Preset, presets
+from amci_explorer.problems.presets import presets
 from amci_explorer.server.session import callback
-from amci_explorer.state.fields import FIELDS, problem_names
 from amci_explorer.state.state import State
-from amci_explorer.views.bound import CaseControls, bound
-from amci_explorer.views.film import FilmView
-from amci_explorer.views.inputs import CountField, Message, flat_button, select
+from amci_explorer.views.bound import bound, tie, widget
+from amci_explorer.views.handles import CaseControls
+from amci_explorer.views.inputs import UNSEEN_LABEL, Message, flat_button, select
 from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column, hide, row, sections
-from amci_explorer.views.style import FADE, LOW, NARROW
 from amci_explorer.views.target import TargetControls
 from amci_explorer.words.own import about_warnings, note
 from amci_explorer.words.settings import about_reference
 
-COUNTS = {
-    "draws": ("Draws per proposal", "Draws from each proposal in one run."),
-    "runs": ("Runs", "Independent repetitions from which errors are computed."),
-    "seed": ("Seed", "The same seed gives the same draws."),
-}
-# The handles stand beside the pictures that they move; where there is no room for that, in a bar
-# at the bottom that stays in sight. In a low window that shows one row, and the rest by scrolling.
-HANDLES = f"""
-@media {NARROW} {{
-  :host {{ position: fixed !important; inset: auto 0 0 0; z-index: 20; max-height: 45vh !important;
-          overflow-y: auto; display: grid !important; gap: 0 16px !important;
-          grid-template-columns: repeat(auto-fit, minmax(150px, 1fr));
-          padding: 6px 12px calc(6px + env(safe-area-inset-bottom)); box-sizing: border-box;
-          background: var(--paper); border-top: 1px solid var(--line);
-          box-shadow: 0 -2px 10px rgb(0 0 0 / 20%); }}
-  :host > .later {{ order: 1; }}
-}}
-@media {NARROW} and {LOW} {{ :host {{ max-height: 68px !important; }} }}
-"""
-# Presets in a line beside the problem; where that is too long one pushes it sideways.
+# The error curves of a checkpoint take a while to come.
+MILLISECONDS_A_CHECKPOINT = 2500
 TOP = """
-:host { flex-wrap: nowrap !important; }
+:host { flex-wrap: nowrap !important; align-items: flex-start !important; }
 :host > div:first-of-type { flex: none !important; width: 290px !important; }
 @media (max-width: 599.95px) { :host > div:first-of-type { width: 210px !important; } }
 """
-CHIPS = f"""
-:host {{ flex: 1 1 0 !important; width: auto !important; min-width: 0; overflow-x: auto !important;
-        flex-wrap: nowrap !important; scrollbar-width: none; padding: 3px 40px 3px 3px;
-        box-sizing: border-box; mask-image: {FADE}; }}
-:host > * {{ flex: none; white-space: nowrap; max-width: none !important; }}
-"""
+TRY = "p { margin: 0; font-size: var(--small); line-height: 36px; color: var(--muted); }"
+# Presets in as many lines as they need; on phones one pushes them sideways.
+CHIPS = {
+    "flexWrap": "wrap",
+    "gap": "4px 8px",
+    "padding": "3px",
+    "width": "auto",
+    "& .MuiToggleButton-root": {
+        "textTransform": "none",
+        "flex": "none",
+        "width": "auto",
+        "py": "3px",
+        "px": "12px",
+        "whiteSpace": "nowrap",
+        "color": "var(--accent)",
+        "border": "1px solid var(--line) !important",
+        "borderRadius": "16px !important",
+        "margin": "0 !important",
+    },
+    "& .MuiToggleButton-root[aria-pressed=true]": {
+        "color": "var(--paper)",
+        "backgroundColor": "var(--accent) !important",
+    },
+    "@media (max-width: 599.95px)": {"flexWrap": "nowrap", "overflowX": "auto"},
+}
+FILLING = ":host { flex: 1 1 0 !important; width: auto !important; min-width: 0; }"
 
 
 class Controls:
@@ -67,69 +66,82 @@ class Controls:
 
     Arguments:
         state: What they change.
-        film: The training film's player, which is one of them.
         about: What the problem is.
-        downloads: What can be downloaded.
-        choose: Called with a preset that the user goes to.
+        downloads: What can be shared and downloaded.
     """
 
-    def __init__(
-        self,
-        state: State,
-        film: FilmView,
-        *,
-        about: Any,
-        downloads: list[Any],
-        choose: Callable[[Preset], Any],
-    ) -> None:
-        self._state, self._choose = state, choose
+    def __init__(self, state: State, *, about: Any, downloads: list[Any]) -> None:
+        self._state = state
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
-        names = problem_names()
-        titles = {title: name for name, title in names.items()}
+        titles = {title: name for name, title in _problem_titles().items()}
         self.problem = select("Problem", titles, value=state.original, margin=0)
         self.problem.param.watch(callback(self._chose_problem), "value")
+        self.chips = pmui.CheckButtonGroup(
+            label="Presets",
+            options={"": 0},
+            size="small",
+            margin=0,
+            sx=CHIPS,
+            stylesheets=[UNSEEN_LABEL],
+        )
+        self.chips.param.watch(callback(self._chose_preset), "value")
         self.target = TargetControls(state)
+        self.case = CaseControls(state)
         # Findings of the check of a user's problem, and warnings about its proposals.
         self._warned, self._note = (HTML("", NOTE, "p { padding-top: 4px; }") for _ in range(2))
-        self.case = CaseControls(state, HANDLES)
-        # As many buttons as the problem with most presets has: to name them anew takes page and
-        # server less time than to exchange them.
-        most = max(len(presets(registry.problem(name))) for name in names)
-        self._presets = [
-            flat_button("", partial(self._chose_preset, i), chip=True) for i in range(most)
-        ]
-        self.counts = {name: CountField(state, name, *text) for name, text in COUNTS.items()}
         self._steps = [flat_button("Back", lambda _: state.go(-1))]
         self._steps += [flat_button("Forward", lambda _: state.go(1))]
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._reference = HTML("", NOTE)
-        proposals = bound(state, "variant", "Proposals", sizing_mode="stretch_width")
+        # All choices that have no place in a view.
+        listed: Any = sorted(
+            (p for p in state.param.objects().values() if p.precedence), key=_order
+        )
+        self.widgets = {each.name: widget(state, each.name) for each in listed}
+        self._training = tie(
+            state,
+            "snapshot",
+            pmui.DiscretePlayer(
+                label="Training history",
+                interval=MILLISECONDS_A_CHECKPOINT,
+                loop_policy="once",
+                show_loop_controls=False,
+                sizing_mode="stretch_width",
+                margin=(6, 0, 0, 0),
+            ),
+        )
         self._sections = {
             "problem": ("The problem", about),
-            "proposals": ("Proposals", column(proposals, self._messages["variant"], gap=8)),
+            "proposals": (
+                "Proposals",
+                column(
+                    bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
+                    self._messages["variant"],
+                    self._training,
+                    gap=8,
+                ),
+            ),
             "counts": (
                 "Draws, runs, seed",
-                column(*self.counts.values(), flat_button("Resample", self._resample), gap=8),
+                column(*self.widgets.values(), flat_button("Resample", self._resample), gap=8),
             ),
-            "film": ("Training film", column(*film.parts, gap=8)),
-            "own-f": ("Your own f", column(self.target.panel, gap=8)),
-            "downloads": ("Download", column(*downloads, gap=8)),
+            "own-f": ("Your own f", self.target.panel),
+            "compare": ("Compare with this case", column(self._compare, self._reference, gap=8)),
+            "downloads": ("Share and download", column(*downloads, gap=8)),
         }
         self._accordion = sections(*self._sections.values())
         # What a tour lights up.
         self.parts = {"handles": self.case.panel} | dict.fromkeys(
             ("film", "own-f", "proposals"), self._accordion
         )
-        state.param.watch(lambda *_: self._show_steps(), "committed")
-        state.param.watch(lambda *_: self._show_note(), ["problem", "variant"])
-        state.param.watch(lambda *_: self.case.show(), ["y", "theta", "level"])
-        self._show_steps()
+        state.param.watch(lambda *_: self._follow(), ["committed", "variant"])
         self.top = column(
             row(
                 self.problem,
-                row(*self._presets, gap=6, stylesheet=CHIPS + ON_SCREEN),
+                HTML("<p aria-hidden='true'>Try</p>", TRY, sizing_mode=None),
+                column(self.chips, stylesheet=FILLING),
                 gap=8,
-                stylesheet=TOP,
+                stylesheet=TOP + ON_SCREEN,
             ),
             self._messages["problem"],
             self._warned,
@@ -137,17 +149,16 @@ class Controls:
         )
         self.side = column(
             self.case.panel,
-            row(*self._steps, flat_button("Reset", lambda _: state.reset()), gap=8),
-            self._compare,
-            self._reference,
             self._messages["else"],
             self._accordion,
+            row(*self._steps, flat_button("Reset", lambda _: state.reset()), gap=8),
             gap=8,
         )
 
     def unfold(self, name: str, *, only: bool = True) -> None:
         """Unfolds a section, and folds the others if it is to be the only one."""
         names = list(self._sections)
+        name = "proposals" if name == "film" else name
         active = [names.index(name)] if name in names else []
         self._accordion.active = active if only else sorted({*self._accordion.active, *active})
 
@@ -156,26 +167,22 @@ class Controls:
         state = self._state
         if self.case.problem is not state.problem:
             self.case.open()
-        for button, preset in zip_longest(self._presets, presets(state.problem)):
-            button.label = preset.name if preset else ""
-            hide(button, preset is None)
         self.problem.value = state.original
         self.target.open()
         self._warned.object = about_warnings(registry.warnings(state.original))
-        self._show_note()
         for message in self._messages.values():
             message.say()
+        self._follow()
 
     def complain(self, wrong: dict[str, str]) -> None:
-        """Says beside each control what is wrong with what was asked of it."""
-        folded = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.counts, "counts")
+        """Says beside each control what is wrong with what an address asked of it."""
+        folded = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.widgets, "counts")
+        fields = {"f": self.target, **self.widgets}
         for name, text in wrong.items():
             if name in folded:
                 self.unfold(folded[name], only=False)
-            if name in self.counts:
-                self.counts[name].complain(text)
-            elif name == "f":
-                self.target.complain(text)
+            if hasattr(fields.get(name), "complain"):
+                fields[name].complain(text)
             elif name in ("y", "theta"):
                 self.case.complain(name, text)
             elif name in self._messages:
@@ -183,30 +190,52 @@ class Controls:
             else:
                 self._messages["else"].say(f"{name}: {text}")
 
-    def _show_steps(self) -> None:
+    def _follow(self) -> None:
         state = self._state
         for button, can in zip(self._steps, state.can_go, strict=True):
             button.disabled = not can
-        self._compare.label = "Stop comparing" if state.compared else "Pin as A to compare"
+        self._compare.label = "Stop comparing" if state.compared else "Keep this case as A"
         reference = None if state.reference is None else state.reference.settings
         self._reference.object = f"<p>{escape(about_reference(reference, state.settings))}</p>"
-
-    def _show_note(self) -> None:
-        """Says below the problem what its proposals were not trained for."""
-        text = note(self._state.problem.name, self._state.variant)
+        # What the proposals of this case were not trained for.
+        text = note(state.problem.name, state.variant)
         self._note.object = f'<p role="status">{escape(text)}</p>' if text else ""
+        hide(self._training, len(state.options("snapshot")) < 2 or state.variant != "spline")
+        self._show_presets()
+
+    def _show_presets(self) -> None:
+        here = presets(self._state.problem)
+        self.chips.param.update(
+            options={preset.name: i for i, preset in enumerate(here)},
+            value=[i for i, preset in enumerate(here) if self._state.at(preset)][:1],
+        )
 
     def _chose_problem(self, event: Any) -> None:
         if event.new != self._state.original:
             self._state.open(event.new)
             self._state.commit()
 
-    def _chose_preset(self, i: int, _: Any) -> None:
-        # A click may come after the problem has changed to one with fewer.
-        for preset in presets(self._state.problem)[i : i + 1]:
-            self._choose(preset)
+    def _chose_preset(self, event: Any) -> None:
+        here = presets(self._state.problem)
+        for i in set(event.new) - set(event.old):
+            if i < len(here) and not self._state.at(here[i]):
+                self._state.apply(here[i])
+        # One of them at most is pressed, also if it was pressed again.
+        self._show_presets()
 
     def _resample(self, _: Any) -> None:
-        low, high = FIELDS["seed"].bounds or (0, 1)
-        self._state.set(seed=random.SystemRandom().randrange(int(low), int(high)))
+        self._state.set(seed=int(np.random.default_rng().integers(2**31)))
         self._state.commit()
+
+
+def _order(choice: Any) -> float:
+    return float(choice.precedence)
+
+
+def _problem_titles() -> dict[str, str]:
+    """The problems that there are proposals for: names and titles."""
+    titles: dict[str, str] = {}
+    for name in registry.problems():
+        title = registry.problem(name).title or name
+        titles[name] = f"{title} ({name})" if title in titles.values() else title
+    return titles

@@ -15,13 +15,13 @@ from amci_explorer.compute.results import Result
 from amci_explorer.numbers.evaluated import Evaluated, chosen, stored
 from amci_explorer.plots.evaluation import evaluation
 from amci_explorer.server.session import callback
-from amci_explorer.state.fields import FIELDS, nearest
+from amci_explorer.state.links import nearest
 from amci_explorer.state.state import State
 from amci_explorer.text import number
-from amci_explorer.views.bound import bound
+from amci_explorer.views.bound import CountField, bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import LEGEND, legend
-from amci_explorer.views.inputs import CountField, select
+from amci_explorer.views.inputs import select
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import Picture, Words
 from amci_explorer.words import CARDS, HELP
@@ -54,7 +54,7 @@ class EvaluationCard(Card):
             for name, label in labels.items()
         )
         fields = (
-            CountField(self.state, name, label, FIELDS[name].doc)
+            CountField(self.state, name, label)
             for name, label in (("cases", "Cases"), ("case_runs", "Runs per case"))
         )
         self._sizes = side_by_side(*(column(field) for field in fields), least=140)
@@ -150,8 +150,9 @@ class EvaluationCard(Card):
         state, at = self.state, {"y": cases.y[event.new], "theta": cases.theta[event.new]}
         for name, values in at.items():
             if len(values):
-                values = nearest(FIELDS[name], state.problem, tuple(map(float, values)))
-                state.move(**{name: values})
+                variable = getattr(state.problem, name)
+                point: Any = nearest(variable, tuple(map(float, values)))
+                state.move(**{name: point})
         self._place = state.y, state.theta
         self.redraw()
         state.commit()

@@ -3,7 +3,7 @@ r"""Small inputs: lists, buttons and text fields that say what is wrong."""
 from __future__ import annotations
 
 __all__ = [
-    "CountField",
+    "UNSEEN_LABEL",
     "Message",
     "Typed",
     "choice",
@@ -20,13 +20,10 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
+from amci_explorer.server.compat import Prompt, PromptText
 from amci_explorer.server.session import callback
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.state import State
 from amci_explorer.views.layout import HTML
 
-# Panel waits 50 ms before it looks at an input; more than a slider's move takes it altogether.
-MILLISECONDS_OF_DEBOUNCE = 1
 # As Material's fields look, whose own list is no list for assistive technology.
 LIST = """
 :host { position: relative; }
@@ -61,10 +58,8 @@ COPY = """
 WRONG = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: #d32f2f; }"
 
 
-class Select(pn.widgets.Select):
+class Select(Prompt, pn.widgets.Select):
     """A list whose choice reaches the server without delay."""
-
-    _debounce = MILLISECONDS_OF_DEBOUNCE
 
 
 def select(label: str, options: list[str] | dict[str, Any], **more: Any) -> Select:
@@ -126,7 +121,7 @@ class Message(HTML):
         self.param.update(object=f'<p role="alert">{escape(text)}</p>', visible=bool(text))
 
 
-class Typed(pmui.TextInput):
+class Typed(PromptText, pmui.TextInput):
     """A text field whose text has reached the server before a button is pressed.
 
     Arguments:
@@ -134,8 +129,6 @@ class Typed(pmui.TextInput):
         value: Its text.
         description: A sentence of help, below it while nothing is wrong.
     """
-
-    _debounce = MILLISECONDS_OF_DEBOUNCE
 
     def __init__(self, label: str, value: str, description: str) -> None:
         self._help = description
@@ -145,42 +138,3 @@ class Typed(pmui.TextInput):
     def complain(self, text: str = "") -> None:
         """Says what is wrong with what was asked for, or nothing any more."""
         self.param.update(error_state=bool(text), helper_text=text or self._help)
-
-    def _server_change(
-        self, doc: Any, ref: str, subpath: str | None, attr: str, old: Any, new: Any
-    ) -> None:
-        super()._server_change(doc, ref, subpath, attr, old, new)
-        # Panel would wait, and the button be answered first.
-        self._change_event(doc)
-
-
-class CountField(Typed):
-    """A text field for a whole number; a wrong one stays there, with the reason.
-
-    Arguments:
-        state: What it changes, and follows.
-        name: The field of the state.
-        label: See `Typed`.
-        description: See `Typed`.
-    """
-
-    def __init__(self, state: State, name: str, label: str, description: str) -> None:
-        super().__init__(label, str(getattr(state, name)), description)
-        self._page, self._field = state, FIELDS[name]
-        self.param.watch(callback(self._typed), "value")
-        state.param.watch(self._show, name)
-
-    def _show(self, event: Any) -> None:
-        self.value = str(event.new)
-        self.complain()
-
-    def _typed(self, event: Any) -> None:
-        try:
-            value = self._field.read(self._page.problem, event.new)
-        except ValueError as error:
-            self.complain(str(error))
-            return
-        self.complain()
-        if value != getattr(self._page, self._field.name):
-            self._page.set(**{self._field.name: value})
-            self._page.commit()

@@ -11,7 +11,6 @@ from amci_core.models import Problem
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_map
-from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
@@ -95,5 +94,5 @@ class ReuseCard(Card):
     def _move(self, alpha: float, beta: float) -> None:
         """Moves the point to a place of the map."""
         for name, value in (("alpha", alpha), ("beta", beta)):
-            low, high = FIELDS[name].bounds or (0.0, 1.0)
+            low, high = State.param[name].bounds
             self.state.set(**{name: round(min(max(value, low), high), 2)})

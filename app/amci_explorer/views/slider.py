@@ -12,11 +12,10 @@ import param
 from panel.custom import JSComponent
 
 from amci_explorer.js.scripts import GRIP, SLIDER
+from amci_explorer.server.compat import Prompt
 from amci_explorer.server.session import callback
-from amci_explorer.views.style import LOW, NARROW
 
-STYLE = (
-    """
+STYLE = """
 .slider { --ink-of: var(--accent, #1f5f8b); display: grid; grid-template-columns: 1fr auto;
           column-gap: 8px; font-size: var(--text, 0.875rem); line-height: 1.3; }
 output { font-weight: 600; font-variant-numeric: tabular-nums; }
@@ -46,12 +45,6 @@ input:disabled { cursor: default; opacity: 0.5; }
 .marks .above span { bottom: 100%; }
 .marks .below span { top: 100%; }
 """
-    + f"""
-@media {NARROW} and {LOW} {{
-  .name {{ white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }}
-}}
-"""
-)
 # A pill in the last row of the picture above its place, below the numbers of the x axis.
 PILL = """
 :host { position: relative; height: 0; z-index: 1; }
@@ -63,13 +56,14 @@ PILL = """
 """
 
 
-class Slider(JSComponent):
+class Slider(Prompt, JSComponent):
     """A slider under its name and its value, which stands there in fixed decimals.
 
     The server hears of a move once it has answered the last one.
     """
 
     label: Any = param.String(doc="Its name.")
+    help: Any = param.String(doc="What it is, in a sentence; shown where a pointer rests.")
     value: Any = param.Number(default=0.0, doc="Where it is.")
     start: Any = param.Number(default=0.0, doc="Its lower end.")
     end: Any = param.Number(default=1.0, doc="Its upper end.")
@@ -85,14 +79,13 @@ class Slider(JSComponent):
     answered: Any = param.Integer(default=0, doc="How often a move, or its end, was answered.")
     _esm = SLIDER
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
-    # Panel's 50 ms would be more than a move takes altogether.
-    _debounce = 1
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 0)} | options)
+        self._follows = False
 
     def on_move(self, act: Callable[..., Any]) -> None:
-        """Has an action called with the events of a move, or of its end."""
+        """Has an action called with the events of the user's move, or of its end."""
 
         def answer(*events: Any) -> None:
             try:
@@ -100,7 +93,18 @@ class Slider(JSComponent):
             finally:
                 self.answered += 1
 
-        self.param.watch(callback(answer), ["value", "committed"])
+        answered = callback(answer)
+        self.param.watch(
+            lambda *events: None if self._follows else answered(*events), ["value", "committed"]
+        )
+
+    def follow(self, value: float, **looks: Any) -> None:
+        """Shows a value, unless it is there already, and looks; no move of the user's."""
+        self._follows = True
+        try:
+            self.param.update(**({} if same(self.value, value) else {"value": value}), **looks)
+        finally:
+            self._follows = False
 
 
 class Grip(Slider):

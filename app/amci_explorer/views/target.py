@@ -36,12 +36,11 @@ class TargetControls:
         self.field = Typed("f(x, θ), then Enter", state.f, "")
         self.field.placeholder = "the problem's f"
         self._allowed = HTML("", HELP)
-        self._is_zero = False
         self._own = flat_button("Restore the problem's f", lambda _: self._take(""))
         self._examples = select("Examples", {"": ""}, margin=(6, 0, 0, 0))
         for widget in (self.field, self._examples):
             widget.param.watch(callback(self._chose), "value")
-        state.param.watch(lambda *_: self.show(), "f")
+        state.param.watch(lambda *_: self.follow(), "f")
         state.param.watch(lambda *_: self._judge(), "committed")
         self.panel = column(self.field, self._allowed, self._examples, self._own, gap=6)
         self.open()
@@ -52,35 +51,29 @@ class TargetControls:
         found = {f"{name}: {text}": text for name, text in examples(problem).items()}
         self._examples.param.update(options={"choose one": "", **found}, value="")
         explain(self._allowed, allowed(problem), "Allowed syntax")
-        self.show()
+        self.follow()
 
-    def show(self) -> None:
-        """Follows the state, and forgets what was typed."""
+    def follow(self) -> None:
+        """Shows the state's f, and whether it is zero around the posterior."""
         f = self._state.f
         self._own.disabled = not f
         self.field.value = f
-        self.field.complain()
-        self._is_zero = False
-        self._judge()
         if self._examples.value not in ("", f):
             self._examples.value = ""
+        self.field.complain()
 
     def complain(self, text: str) -> None:
         """Says what is wrong; assistive technology reads it with the field."""
         self.field.complain(text)
 
     def _judge(self) -> None:
-        """Says so if f is zero around the posterior, and nothing can be estimated."""
+        """Says so if f is zero at draws from all proposals, and nothing can be estimated."""
         problem, settings = self._state.problem, self._state.settings
-        is_zero = False
-        if self._state.f:
-            proposals = computations_of(problem.name).proposals(settings)
-            pair = problem.check(*settings.pair)
-            tried = weighted(problem, proposals, *pair, draws=TRIED).log_abs_f
-            is_zero = bool(np.isneginf(tried).all())
-        if is_zero != self._is_zero:
-            self._is_zero = is_zero
-            self.complain(ZERO if is_zero else "")
+        if not self._state.f:
+            return
+        proposals = computations_of(problem.name).proposals(settings)
+        tried = weighted(problem, proposals, *problem.check(*settings.pair), draws=TRIED)
+        self.complain(ZERO if np.isneginf(tried.log_abs_f).all() else "")
 
     def _chose(self, event: Any) -> None:
         if event.obj is self.field or event.new:
@@ -89,17 +82,16 @@ class TargetControls:
     def _take(self, text: str) -> None:
         """Has the state take a text, or says what is wrong with it."""
         text = " ".join(text[: 2 * LONGEST].split())
-        if text == self._state.f:
-            self.show()
-            return
         try:
+            if text == self._state.f:
+                self.follow()
+                return
             self._state.open(self._state.original, f=text)
+            self._state.commit()
         except ExpressionError as error:
             self.complain(f"Column {error.column}: {error.why}")
         except ValueError as error:
             self.complain(str(error).removeprefix("f: "))
-        else:
-            self._state.commit()
 
 
 def allowed(problem: Problem) -> str:

@@ -28,8 +28,8 @@ from amci_explorer.compute.training import (
     zipped,
 )
 from amci_explorer.problems import registry
-from amci_explorer.state.fields import FIELDS
-from amci_explorer.state.fields import number as read_number
+from amci_explorer.state.links import number as read_number
+from amci_explorer.state.links import read as read_choice
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.card import Card
@@ -174,7 +174,7 @@ class TrainCard(Card):
             "bins": lambda text: Choices(bins=_whole(text)).bins,
             "width": lambda text: Choices(width=_whole(text)).width,
             "minutes": lambda text: read_number(text, *MINUTES),
-            "seed": lambda text: FIELDS["seed"].read(problem, text),
+            "seed": lambda text: read_choice(State.param["seed"], text, problem, {}),
             "name": lambda text: check_name(problem.name, text),
         }
         found: dict[str, Any] = {}

@@ -44,7 +44,7 @@ def about_reference(reference: Settings | None, here: Settings) -> str:
         other = "another f" if same else ""
         return f"A is a case of {other or 'another problem'} and reappears when you return to it."
     if reference == here:
-        return "This case is pinned as A. It stays visible, dimmed, while you change settings."
+        return "This case is kept as A. It stays visible, dimmed, while you change settings."
     return f"A, in faint colours, is the case {difference(reference, here)}."
 
 
