@@ -15,7 +15,6 @@ from amci_explorer.compute.computations import TOTALS
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.server.session import callback
-from amci_explorer.state.fields import FIELDS
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound, tie
 from amci_explorer.views.card import Card
@@ -73,7 +72,7 @@ class ErrorCard(Card):
         # Numbers of draws that every request has are no other request.
         settings, total = case.settings, case.draws * len(self.store.terms)
         if total in TOTALS:
-            settings = replace(settings, draws=FIELDS["draws"].default(case.problem))
+            settings = replace(settings, draws=State.param["draws"].default)
         return Request("error_curves", settings, (("sobol", case.sobol),))
 
     def fraction(self, found: ErrorCurves) -> float:
@@ -85,9 +84,9 @@ class ErrorCard(Card):
 
     def redraw(self) -> None:
         proposals = len(self.store.terms)
-        most = FIELDS["draws"].bounds[1] * proposals
+        most = State.param["draws"].bounds[1] * proposals
         rounded = (proposals * max(round(total / proposals), 2) for total in TOTALS)
-        default = proposals * FIELDS["draws"].default(self.state.problem)
+        default = proposals * State.param["draws"].default
         stops = sorted({self._total, default, *(stop for stop in rounded if stop <= most)})
         self.handle.param.update(stops=stops, value=self._total, start=stops[0], end=stops[-1])
         hide(self._more, not self.state.every)
