@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["ErrorPicture", "columns", "error_curves"]
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ from bokeh.models import (
     FixedTicker,
     HoverTool,
     NumeralTickFormatter,
-    Range1d,
     Span,
 )
 from bokeh.plotting import figure
@@ -36,13 +35,19 @@ from amci_explorer.words.curves import (
 )
 
 Measure = Literal["percent", "ReMSE", "MSE"]
+# Of a label: texts, with the sizes and styles of their letters.
+Rows = list[tuple[str, str, str]]
 # Name of the y axis for each: in per cent the title says it.
 MEASURES = {
     "percent": "",
     "ReMSE": "ReMSE: mean squared error / μ²",
     "MSE": "MSE: mean squared error",
 }
-COLUMNS = ("draws", "error", "low", "median", "high", "runs")
+COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
+# Names of the x axis by the number of proposals, and widths of lines.
+SHARED = {1: "draws", 2: "draws, both proposals together"}
+WIDTHS = {"amci-cv": 4, "amci": 3}
+LABELS = ("x", "y", "text", "colour", "size", "style")
 # How strong a line is where the runs do not determine the error.
 FAINT = 0.35
 # Of the picture beside its frame, in pixels: below it, and at its right, for values and names.
@@ -77,18 +82,19 @@ class ErrorPicture:
 
     Attributes:
         figure: The Bokeh figure.
-        sources: Of each estimator: its draws, error, quartiles and runs.
-        inner_height: Height of the frame, in pixels, which a page that scales it may change.
+        inner_height: Height of its frame, in pixels; a page that scales it says so.
     """
 
     def __init__(self, name: str = "errors", *, height: int = 400, dark: bool = False) -> None:
+        self.inner_height = float(height - BELOW)
         self.figure = shown = figure(
             height=height,
             sizing_mode="stretch_width",
             x_axis_type="log",
             y_axis_type="log",
-            x_range=Range1d(1.8, 10_000),
-            y_range=Range1d(1e-3, 1e3),
+            x_axis_label="draws",
+            x_range=(1.8, 10_000),
+            y_range=(1e-3, 1e3),
             tools="pan,box_zoom,wheel_zoom,reset,save",
             # A finger that scrolls the page must not drag the picture.
             active_drag=None,
@@ -97,68 +103,70 @@ class ErrorPicture:
             toolbar_inner=True,
             min_border_left=66,
             min_border_right=MARGIN,
-            outline_line_color=None,
             # Its names stay on phones, see `fit_phones.js`.
             tags=["named"],
         )
-        self.inner_height = float(height - BELOW)
-        self._formatters = {
-            each: CustomJSTickFormatter(code=TICKS, args={"unit": " %" if each else ""})
-            for each in (True, False)
-        }
-        shown.xaxis.ticker = FixedTicker(ticks=[10, 100, 1000, 10_000])
-        shown.xaxis.formatter = NumeralTickFormatter(format="0,0")
+        self._ticks = CustomJSTickFormatter(code=TICKS, args={"unit": " %"})
+        shown.yaxis.formatter = self._ticks
         shown.yaxis.ticker.desired_num_ticks = 6
+        shown.xaxis.formatter = NumeralTickFormatter(format="0,0")
+        shown.xaxis.ticker = FixedTicker(ticks=[10, 100, 1000, 10_000])
+        shown.xgrid.visible = False
         for axis in (*shown.xaxis, *shown.yaxis):
             axis.update(axis_label_text_font_size="13px", major_label_text_font_size="13px")
-        shown.xgrid.visible = False
-        self.mark = Span(dimension="height", line_width=1.5, line_dash=[2, 3])
-        shown.add_layout(self.mark)
+        self._mark = Span(dimension="height", line_width=1.5, line_dash=[2, 3])
+        shown.add_layout(self._mark)
 
-        def source(of: str, *names: str) -> ColumnDataSource:
-            return ColumnDataSource({each: [] for each in names}, name=f"{name}-{of}")
+        def source(of: str, columns: Sequence[str]) -> ColumnDataSource:
+            return ColumnDataSource({column: [] for column in columns}, name=f"{name}-{of}")
 
-        self._bands, self._medians, self._of_reference, self._firm = (
-            source(of, "xs", "ys", "colour", "width") for of in ("bands", "medians", "a", "firm")
+        self._sources = {each: source(each, COLUMNS) for each in ESTIMATORS}
+        self._other = source("a", ("xs", "ys", "colour"))
+        self._dots = source("dots", ("x", "y", "colour"))
+        self._labels = source("labels", LABELS)
+        shown.multi_line(
+            "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )
-        self._dots = source("dots", "x", "y", "colour")
-        self._labels = source("labels", "x", "y", "text", "colour", "size", "style")
-        looks: dict[str, Any] = {"fill_color": "colour", "fill_alpha": 0.14, "line_alpha": 0}
-        shown.patches("xs", "ys", source=self._bands, **looks)
-        looks = {"line_color": "colour", "line_width": "width"}
-        for dotted in (self._of_reference, self._medians):
-            shown.multi_line("xs", "ys", source=dotted, line_dash="dotted", **looks)
-        self.sources = {each: source(each, *COLUMNS) for each in ESTIMATORS}
-        # Faint, but for the bound; what the runs determine is drawn above.
-        self.lines = {
-            each: shown.line(
-                "draws",
-                "error",
-                source=data,
-                name=ESTIMATORS[each].label,
-                line_width=_width(each),
-                line_dash="dashed" if each == "bound" else "solid",
-                line_alpha=1 if each == "bound" else FAINT,
-            )
-            for each, data in self.sources.items()
-        }
-        shown.multi_line("xs", "ys", source=self._firm, level="annotation", **looks)
-        looks = {"size": 9, "fill_color": "colour", "line_color": "colour", "level": "overlay"}
-        shown.scatter("x", "y", source=self._dots, **looks)
+        # Of each estimator: the spread of its runs; its line; and what the runs determine of it.
+        self._bands, self._lines, self._firm = (
+            {each: draw(each, of) for each, of in self._sources.items()}
+            for draw in (self._band, self._line, self._line_determined)
+        )
+        looks: dict[str, Any] = {"fill_color": "colour", "line_color": "colour"}
+        shown.scatter(source=self._dots, size=9, level="overlay", **looks)
         looks = {"text_color": "colour", "text_font_size": "size", "text_font_style": "style"}
         looks |= {"x_offset": 8, "text_baseline": "top", "level": "overlay"}
-        shown.text("x", "y", "text", source=self._labels, **looks)
-        tips = {"renderers": [*self.lines.values()], "tooltips": TIPS, "visible": False}
-        shown.add_tools(HoverTool(**tips))
-        self._label_axes("percent", 2)
+        shown.text(source=self._labels, **looks)
+        lines = list(self._lines.values())
+        shown.add_tools(HoverTool(renderers=lines, tooltips=TIPS, visible=False))
         self.paint(dark)
 
+    def _band(self, name: str, source: ColumnDataSource) -> Any:
+        return self.figure.varea("draws", "low", "high", source=source, fill_alpha=0.14)
+
+    def _line(self, name: str, source: ColumnDataSource) -> Any:
+        looks: dict[str, Any] = {"line_alpha": FAINT, "line_width": WIDTHS.get(name, 2)}
+        if name == "bound":
+            looks |= {"line_alpha": 1, "line_dash": "dashed"}
+        title = ESTIMATORS[name].label
+        return self.figure.line("draws", "error", source=source, name=title, **looks)
+
+    def _line_determined(self, name: str, source: ColumnDataSource) -> Any:
+        return self.figure.line("draws", "firm", source=source, line_width=WIDTHS.get(name, 2))
+
     def paint(self, dark: bool) -> None:
-        """Takes the colours of a light or a dark page; what is shown needs `show` again."""
+        """Takes the colours of a light or a dark page; dots and labels with the next `show`."""
         self._dark = dark
-        self.mark.line_color = ESTIMATORS["bound"].colour(dark)
-        for name, line in self.lines.items():
-            line.glyph.line_color = ESTIMATORS[name].colour(dark)
+        self._mark.line_color = ESTIMATORS["bound"].colour(dark)
+        for name, style in ESTIMATORS.items():
+            self._bands[name].glyph.fill_color = style.colour(dark)
+            for line in (self._lines[name], self._firm[name]):
+                line.glyph.line_color = style.colour(dark)
+
+    def clear(self) -> None:
+        """Shows no curves."""
+        for source in self.figure.select({"type": ColumnDataSource}):
+            source.data = {column: [] for column in source.data}
 
     def show(
         self,
@@ -180,7 +188,7 @@ class ErrorPicture:
             measure: What is drawn: the root of the mean squared relative error in per cent, ReMSE
                 or MSE.
             every: Whether to draw all estimators, not the first four alone.
-            spread: Whether to add the median of the runs, dotted, and the band of their quartiles.
+            spread: Whether to add the bands of the runs' quartiles.
             reference: Curves of the case to compare with, dotted.
             proposals: How many proposals share the draws.
             complete: Whether the curves get no further runs.
@@ -188,96 +196,61 @@ class ErrorPicture:
         Returns:
             The estimators that are shown.
         """
-        chosen = tuple(curves.by_name) if every else first(curves)
-        found = columns(curves, measure)
-        for name, source in self.sources.items():
+        found, at = columns(curves, measure), position(curves, total)
+        shown = tuple(found) if every else first(curves)
+        for name, source in self._sources.items():
             # As lists: an array is two more messages.
-            of_name = found.get(name, {})
+            of_name = found.get(name)
             source.data = {c: of_name[c].tolist() if of_name else [] for c in COLUMNS}
-            self.lines[name].visible = name in chosen
-        shown = {name: found[name] for name in chosen}
-        drawn = {name: each for name, each in shown.items() if name != "bound"}
+            self._lines[name].visible = self._firm[name].visible = name in shown
+            self._bands[name].visible = spread and name in shown and name != "bound"
         other = {} if reference is None else columns(reference, measure)
-        other = {name: other[name] for name in chosen if name in other}
-        self._of_reference.data = self._along(other, "error")
-        self._firm.data = self._along(drawn, "firm")
-        self._medians.data = self._along(drawn if spread else {}, "median")
-        self._bands.data = self._along(drawn if spread else {}, "low", "high")
-        ylim = _extent([*shown.values(), *other.values()], measure, spread=spread)
-        set_range(self.figure.y_range, *ylim)
-        self._label_axes(measure, proposals)
-        self._name(curves, shown, total, ylim, measure, proposals, complete)
-        return chosen
-
-    def clear(self, measure: Measure = "percent", proposals: int = 2) -> None:
-        """Shows no curves; the arguments are those of `show`."""
-        for source in self.figure.select({"type": ColumnDataSource}):
-            source.data = {column: [] for column in source.data}
-        self._label_axes(measure, proposals)
-
-    def _label_axes(self, measure: Measure, proposals: int) -> None:
-        axis = self.figure.yaxis[0]
-        axis.axis_label, axis.formatter = MEASURES[measure], self._formatters[measure == "percent"]
-        kind = {1: "draws", 2: "draws, both proposals together"}
-        self.figure.xaxis.axis_label = kind.get(proposals, "draws, all proposals together")
-
-    def _name(
-        self,
-        curves: ErrorCurves,
-        shown: Mapping[str, Mapping[str, Array]],
-        total: int,
-        ylim: tuple[float, float],
-        measure: str,
-        proposals: int,
-        complete: bool,
-    ) -> None:
-        """Marks the number of draws, and puts values and names where the lines end."""
-        at = position(curves, total)
-        self.mark.location = float(curves.draws[at])
-        ends = {n: each["error"][np.isfinite(each["error"])][-1:] for n, each in shown.items()}
-        ends = {n: end for n, end in ends.items() if end.size and end[0] <= ylim[1]}
-        colours = {name: ESTIMATORS[name].colour(self._dark) for name in ends}
+        other = {name: other[name] for name in shown if name in other}
+        self._other.data = {
+            "xs": [each["draws"].tolist() for each in other.values()],
+            "ys": [each["error"].tolist() for each in other.values()],
+            "colour": [ESTIMATORS[name].colour(self._dark) for name in other],
+        }
+        lines = [found[name] for name in shown]
+        low, high = _extent([*lines, *other.values()], measure, spread=spread)
+        set_range(self.figure.y_range, low, high)
+        self.figure.yaxis.axis_label = MEASURES[measure]
+        self._ticks.args = {"unit": " %" if measure == "percent" else ""}
+        self.figure.xaxis.axis_label = SHARED.get(proposals, "draws, all proposals together")
+        self._mark.location = float(curves.draws[at])
+        known = {n: found[n]["error"][np.isfinite(found[n]["error"])] for n in shown}
+        ends = {n: float(own[-1]) for n, own in known.items() if own.size and own[-1] <= high}
         self._dots.data = {
             "x": [float(curves.draws[at])] * len(ends),
-            "y": [float(shown[name]["error"][at]) for name in ends],
-            "colour": list(colours.values()),
+            "y": [float(found[name]["error"][at]) for name in ends],
+            "colour": [ESTIMATORS[name].colour(self._dark) for name in ends],
         }
-        height = self.inner_height
-        texts = {name: value(curves, name, at, measure, complete=complete) for name in ends}
-        rows = {n: _rows(text, plain_name(n, proposals)) for n, text in texts.items()}
-        if sum(_height(each) for each in rows.values()) > height:
+        values = {name: value(curves, name, at, measure, complete=complete) for name in ends}
+        labels = [_rows(text, plain_name(name, proposals)) for name, text in values.items()]
+        if sum(map(_height, labels)) > self.inner_height:
             # Not enough room for names in words.
-            rows = {
-                n: [(f"{text} {ESTIMATORS[n].short or ESTIMATORS[n].label}", "13px", "bold")]
-                for n, text in texts.items()
-            }
-        heights = [_height(each) for each in rows.values()]
-        middles = apart([end[0] for end in ends.values()], *ylim, height=height, heights=heights)
-        scale = np.log(ylim[1] / ylim[0]) / height
-        labels: dict[str, list[Any]] = {column: [] for column in self._labels.data}
-        for (name, own), middle, tall in zip(rows.items(), middles, heights, strict=True):
-            top = tall / 2
-            for text, size, style in own:
-                y = float(middle * np.exp(scale * top))
-                row = (float(curves.draws[-1]), y, text, colours[name], size, style)
-                for column, entry in zip(labels.values(), row, strict=True):
-                    column.append(entry)
-                top -= ROWS[size]
-        self._labels.data = labels
+            labels = [
+                [(f"{text} {ESTIMATORS[name].short or ESTIMATORS[name].label}", "13px", "bold")]
+                for name, text in values.items()
+            ]
+        self._label(ends, labels, float(curves.draws[-1]), low, high)
+        return shown
 
-    def _along(self, found: Mapping[str, Any], *edges: str) -> dict[str, list[Any]]:
-        """Lines of estimators in their colours; or bands, whose second edge leads back."""
-
-        def along(each: Mapping[str, Array], names: tuple[str, ...]) -> list[float]:
-            parts = [each[name][:: 1 - 2 * i] for i, name in enumerate(names)]
-            return np.concatenate(parts).tolist()
-
-        return {
-            "xs": [along(each, ("draws",) * len(edges)) for each in found.values()],
-            "ys": [along(each, edges) for each in found.values()],
-            "colour": [ESTIMATORS[name].colour(self._dark) for name in found],
-            "width": [_width(name) for name in found],
-        }
+    def _label(
+        self, ends: dict[str, float], labels: list[Rows], x: float, low: float, high: float
+    ) -> None:
+        """Puts labels where the lines end, one row of text below the other."""
+        heights = [_height(each) for each in labels]
+        places = list(ends.values())
+        middles = apart(places, low, high, height=self.inner_height, heights=heights)
+        rows = []
+        for name, label, y, height in zip(ends, labels, middles, heights, strict=True):
+            above = height / 2
+            for text, size, style in label:
+                top = float(y * (high / low) ** (above / self.inner_height))
+                rows.append((x, top, text, ESTIMATORS[name].colour(self._dark), size, style))
+                above -= ROWS[size]
+        self._labels.data = {column: [row[i] for row in rows] for i, column in enumerate(LABELS)}
 
 
 def error_curves(
@@ -301,7 +274,7 @@ def error_curves(
             MSE.
         every: Whether to draw all estimators; if not, posterior draws, the bound, the stratified
             mixture and AMCI.
-        spread: Whether to add the median of the runs, dotted, and the band of their quartiles.
+        spread: Whether to add the bands of the runs' quartiles.
         height: Height of the picture in pixels.
 
     Returns:
@@ -320,10 +293,9 @@ def error_curves(
     shape = next(iter(curves.by_name.values())).mean.shape
     if len(shape) != 1:
         raise ValueError(f"curves: expected a single case, got batch shape {shape}")
-    picture = ErrorPicture(height=height)
-    total = int(curves.draws[-1]) if draws is None else draws
-    picture.show(curves, total, measure=measure, every=every, spread=spread)
-    picture.figure.x_range.update(start=0.9 * curves.draws[0], end=int(curves.draws[-1]))
+    picture, last = ErrorPicture(height=height), int(curves.draws[-1])
+    picture.show(curves, draws or last, measure=measure, every=every, spread=spread)
+    picture.figure.x_range.update(start=0.9 * curves.draws[0], end=last)
     return pn.pane.Bokeh(picture.figure, sizing_mode="stretch_width")
 
 
@@ -361,17 +333,12 @@ def _extent(
     return decades(values, values.min(), min(values.max(), top))
 
 
-def _width(name: str) -> float:
-    return {"amci-cv": 4.0, "amci": 3.0}.get(name, 2.0)
-
-
-def _rows(text: str, name: str) -> list[tuple[str, str, str]]:
-    """The rows of a label, with the sizes and styles of their letters."""
+def _rows(text: str, name: str) -> Rows:
     words = text.removesuffix(" to say")
     values = [(words, "16px" if len(words) <= LONG else "13px", "bold")]
     values += [("to say", "13px", "bold")] if text != words else []
     return [*values, *((row, "13px", "normal") for row in name.split("\n"))]
 
 
-def _height(rows: list[tuple[str, str, str]]) -> float:
+def _height(rows: Rows) -> float:
     return sum(ROWS[size] for _, size, _ in rows)

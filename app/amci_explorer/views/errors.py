@@ -31,7 +31,7 @@ SMALL = """
 .MuiFormControlLabel-root { margin-right: 0 !important; }
 .MuiFormControlLabel-label { font-size: var(--small) !important; }
 """
-UNNAMED = "label { clip-path: inset(50%); } select.bk-input { height: 30px !important; }"
+UNNAMED = "label { clip-path: inset(50%); }"
 
 
 class ErrorCard(Card):
@@ -79,7 +79,7 @@ class ErrorCard(Card):
         return found.progress
 
     def clear(self) -> None:
-        self._picture.clear(self.state.measure, len(self.store.terms))
+        self._picture.clear()
         self.note.object = ""
 
     def redraw(self) -> None:

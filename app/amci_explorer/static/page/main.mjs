@@ -118,23 +118,17 @@ function fill() {
     const lines = Object.entries(curves).map(([way, points]) => {
         const {glyph, data_source} = figure.renderers.find(each => each.data_source == source(way))
         const error = points.map(({mean}) => 100 * Math.sqrt(mean)), n = draws.map(() => runs)
-        data_source.data = {draws, error, low: error, median: error, high: error, runs: n}
-        return {
-            error, points, value: said(points[total]), at: error.at(-1), way,
-            firm: points.map(({determined}, i) => determined ? error[i] : NaN),
-            colour: glyph.line_color.value ?? glyph.line_color, width: glyph.line_width.value ?? 2,
-        }
+        const firm = points.map(({determined}, i) => determined ? error[i] : NaN)
+        data_source.data = {draws, error, firm, low: error, median: error, high: error, runs: n}
+        const colour = glyph.fill_color.value ?? glyph.fill_color
+        return {error, colour, way, value: said(points[total]), at: error.at(-1)}
     })
     const all = lines.flatMap(({error}) => error).filter(error => error > 0)
     const start = 10 ** Math.floor(Math.log10(Math.min(...all)))
     const end = 10 ** Math.ceil(Math.log10(Math.min(Math.max(...all), 3162)))
     figure.y_range.setv({start, end, reset_start: start, reset_end: end})
     figure.center.find(each => each.type == "Span").location = draws[total]
-    const measured = lines.filter(({way}) => way != "bound"), column = (rows, name) => rows.map(row => row[name])
-    source("firm").data = {
-        xs: measured.map(() => draws), ys: column(measured, "firm"),
-        colour: column(measured, "colour"), width: column(measured, "width"),
-    }
+    const column = (rows, name) => rows.map(row => row[name])
     const shown = lines.filter(({at}) => at <= end).sort((a, b) => a.at - b.at)
     source("dots").data = {
         x: shown.map(() => draws[total]), y: shown.map(({error}) => error[total]),
