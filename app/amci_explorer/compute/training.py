@@ -1,18 +1,17 @@
-r"""Trains proposals for a session by `amci train` in a process of its own, a few at a time.
+r"""Trains proposals for a session by `amci train` in a child process, a few at a time.
 
 The process reports on its stdout, a line of JSON each, and saves the best so far in a folder,
-which is loaded as it grows. It ends when it is terminated; and when its stdin ends, with this
+which is loaded as it grows. It ends when it is terminated, and when its stdin ends with this
 server.
 """
 
 from __future__ import annotations
 
-__all__ = ["MINUTES", "TrainingRequest", "TrainingSession", "check_name", "zipped"]
+__all__ = ["TrainingRequest", "TrainingSession", "places", "zipped"]
 
 import asyncio
 import json
 import os
-import re
 import sys
 import tempfile
 import time
@@ -29,21 +28,17 @@ from weakref import WeakValueDictionary
 
 import amci_core as amci
 from amci_core.flows import Proposals
-from amci_core.flows.proposals import DEFENSIVE
-from amci_core.proposals import ORACLE
-from amci_core.target import FALLBACK
 from amci_core.training import Choices
 from amci_explorer.problems import registry
+from amci_explorer.problems.settings import Settings
 from amci_explorer.server.session import on_page
 from amci_explorer.state.state import State
 
-# A number may follow.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,33}", re.ASCII)
-# Time of computing that a session may ask for.
-MINUTES = (0.05, 60.0)
+# The name of all trained proposals; a number follows from the second on.
+NAME = "learnt"
 # The page takes better proposals at most this often: it computes errors anew for them.
 SECONDS_BETWEEN = 5.0
-# What the environment says of the number of trainings at a time.
+# The environment's variable for the number of trainings at a time, and its default.
 TRAININGS, AT_A_TIME = "AMCI_TRAININGS", 2
 # A browser trains one at a time.
 _BROWSERS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -54,18 +49,17 @@ class TrainingRequest:
     """A training that a session asks for.
 
     Arguments:
-        problem: The problem's name, with another f as `registry.problem` takes it.
-        name: The name of the proposals.
-        choices: Their form.
-        minutes: Time of computing for everything.
-        seed: Whole number >= 0.
+        settings: The page's settings; the problem and the seed are trained with.
+        choices: The proposals' form, and the minutes.
     """
 
-    problem: str
-    name: str
+    settings: Settings
     choices: Choices
-    minutes: float
-    seed: int
+
+    @property
+    def problem(self) -> str:
+        """The problem's name, with another f as `registry.problem` takes it."""
+        return self.settings.problem
 
     def command(self, folder: Path) -> list[str]:
         """The command that trains into a folder.
@@ -76,41 +70,21 @@ class TrainingRequest:
         original, f = registry.split(self.problem)
         options = {
             "f": f or None,
-            "variant": None if original in registry.OWN else "learnt",
-            "family": self.choices.family,
-            "bins": self.choices.bins,
-            "width": self.choices.width,
-            "minutes": self.minutes,
-            "seed": self.seed,
+            "variant": None if original in registry.OWN else NAME,
+            **{name: getattr(self.choices, name) for name in ("family", "bins", "width")},
+            "minutes": self.choices.minutes,
+            "seed": self.settings.seed,
             "out": folder,
             "progress": "json",
         }
-        given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        named = [f"--{name}={value}" for name, value in options.items() if value is not None]
         program = [sys.executable, "-m", "amci_core", "train"]
-        return [*program, registry.command_name(original), *given, "--attached"]
-
-
-def check_name(problem: str, text: str) -> str:
-    """A name for proposals.
-
-    Arguments:
-        problem: The name of the problem that they are for.
-        text: The user's text.
-
-    Raises:
-        ValueError: it is no name, or shipped proposals have it.
-    """
-    name = text.strip()
-    if not NAME.fullmatch(name):
-        raise ValueError(f"expected letters, digits and dashes, at most 34, got {name[:50]!r}")
-    if name in (ORACLE, DEFENSIVE, FALLBACK, *registry.variants(problem)):
-        raise ValueError(f"proposals called {name} exist already. Choose another name")
-    return name
+        return [*program, registry.command_name(original), *named, "--attached"]
 
 
 @cache
 def places() -> asyncio.Semaphore:
-    """The places for trainings of this process, as its environment says.
+    """The places for trainings of this server, as its environment says.
 
     Raises:
         ValueError: the environment names no number from 1 to 1000.
@@ -128,73 +102,56 @@ class TrainingSession:
         state: The page's state: the proposals are listed there, and chosen when they come.
         document: The page's document.
         browser: What tells its browser from others.
-        places: Where it waits for its turn; by default those of this process.
 
     Attributes:
         watch: Called, on the page, whenever there is news.
         request: The training that was asked for last.
-        waiting: Whether it waits for its turn.
-        log: Its messages, such as its plan.
+        process: Its process, while it runs.
+        waiting: Whether it waits for other trainings.
+        stopped: Whether it was stopped before its time was over.
+        plan: Its last message, such as the form of a proposal.
         reports: Its reports from the beginning, as `amci train` prints them.
         proposals: The best so far, under the name that the page lists them by.
-        stopped: Whether it was stopped before its time was over.
         message: Why it failed; empty unless it did.
     """
 
-    def __init__(
-        self,
-        state: State,
-        document: Any,
-        browser: str = "",
-        places: asyncio.Semaphore | None = None,
-    ) -> None:
-        self._state, self._document, self._places = state, document, places
+    def __init__(self, state: State, document: Any, browser: str = "") -> None:
+        self._state, self._document = state, document
         self.browser = browser or str(id(self))
         self.watch: Callable[[], Any] = lambda: None
+        self.process: Process | None = None
         self._task: asyncio.Task[None] | None = None
-        self._process: Process | None = None
         self._clear(None)
 
     def _clear(self, request: TrainingRequest | None) -> None:
         self.request = request
-        self.log: list[str] = []
         self.reports: list[dict[str, Any]] = []
         self.proposals: Proposals | None = None
-        self.message = ""
+        self.plan = self.message = ""
         self.waiting = self.stopped = False
-        self._taken = 0.0
+        self._loaded = 0.0
 
     @property
     def busy(self) -> bool:
         """Whether there is a training that has not ended."""
         return self._task is not None
 
-    @property
-    def pid(self) -> int | None:
-        """The number of its process; None if there is none."""
-        return None if self._process is None else self._process.pid
-
     def start(self, request: TrainingRequest) -> None:
-        """Begins a training; the one before has to have ended.
-
-        Raises:
-            ValueError: it has not.
-        """
-        if self.busy:
-            raise ValueError("a training is running. Stop it first")
-        self._clear(request)
-        self._task = asyncio.get_running_loop().create_task(self._train(request))
-        self.watch()
+        """Begins a training, if the one before has ended."""
+        if not self.busy:
+            self._clear(request)
+            self._task = asyncio.get_running_loop().create_task(self._train(request))
+            self.watch()
 
     def stop(self) -> None:
         """Ends it; the best so far is kept."""
         self.stopped = True
         if self.waiting:
             self.close()
-        if self._process is not None:
+        if self.process is not None:
             with suppress(ProcessLookupError):
                 # Where Windows ends it at once, what was saved a second ago is kept.
-                self._process.terminate()
+                self.process.terminate()
         self.watch()
 
     def close(self) -> None:
@@ -206,83 +163,89 @@ class TrainingSession:
     async def _train(self, request: TrainingRequest) -> None:
         self.waiting = True
         try:
-            own = _BROWSERS.setdefault(self.browser, asyncio.Lock())
-            async with own, self._places or places():
+            mine = _BROWSERS.setdefault(self.browser, asyncio.Lock())
+            async with mine, places():
                 self.waiting = False
                 await on_page(self._document, self.watch)
                 with tempfile.TemporaryDirectory(prefix="amci-training-") as folder:
-                    await self._follow(request, Path(folder))
+                    await self._run(request, Path(folder))
         except Exception as error:  # shown to the user
             self.message = " ".join(str(error).split()) or type(error).__name__
         self._task, self.waiting = None, False
         await on_page(self._document, self.watch)
 
-    async def _follow(self, request: TrainingRequest, folder: Path) -> None:
+    async def _run(self, request: TrainingRequest, folder: Path) -> None:
         """Runs the process, and takes what it reports until it ends."""
         with tempfile.TemporaryFile() as errors:
-            self._process = process = await asyncio.create_subprocess_exec(
+            self.process = process = await asyncio.create_subprocess_exec(
                 *request.command(folder), stdin=PIPE, stdout=PIPE, stderr=errors
             )
             try:
                 if self.stopped:
                     process.terminate()
                 async for line in cast("asyncio.StreamReader", process.stdout):
-                    await on_page(
-                        self._document, partial(self._take, json.loads(line), request, folder)
-                    )
+                    take = partial(self._take, json.loads(line), folder)
+                    await on_page(self._document, take)
                 code = await process.wait()
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-                self._process = None
+                self.process = None
             if (folder / "config.json").is_file():
-                await on_page(self._document, partial(self._load, request, folder))
-            if code and not self.stopped:
+                await on_page(self._document, partial(self._load, folder))
+            if code < 0 and not self.stopped:
+                self.message = f"its process ended by signal {-code}; perhaps out of memory"
+            elif code and not self.stopped:
                 errors.seek(0)
-                lines = errors.read().decode(errors="replace").split("\n")
-                last = next((line for line in reversed(lines) if line.strip()), f"status {code}")
-                self.message = (
-                    f"the training process ended by signal {-code}; perhaps it ran out of memory"
-                    if code < 0
-                    else last.removeprefix("amci: ").replace(f", in {folder}", "")
-                )
+                last = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+                last = last.removeprefix("amci: ").replace(f", in {folder}", "")
+                self.message = last or f"its process ended with status {code}"
 
-    def _take(self, line: dict[str, Any], request: TrainingRequest, folder: Path) -> None:
-        """Notes a line of the process."""
+    def _take(self, line: dict[str, Any], folder: Path) -> None:
+        """Takes a line of the process."""
         if "message" in line:
-            self.log.append(line["message"])
+            self.plan = line["message"]
         elif "proposal" in line:
             self.reports.append(line)
-        elif time.monotonic() - self._taken > SECONDS_BETWEEN:
+        elif time.monotonic() - self._loaded > SECONDS_BETWEEN:
             # Files that the next save is replacing do not fit together: that save comes too.
             with suppress(ValueError):
-                self._load(request, folder)
+                self._load(folder)
         self.watch()
 
-    def _load(self, request: TrainingRequest, folder: Path) -> None:
-        """Has the page list, and show, the proposals in a folder."""
-        problem, state = request.problem, self._state
-        found = amci.load_proposals(registry.problem(problem), folder=folder)
-        self._taken = time.monotonic()
-        here = state.problem.name == problem
+    def _load(self, folder: Path) -> None:
+        """Has the page list the proposals in a folder, and choose them when they are new."""
+        assert self.request is not None
+        problem, state = self.request.problem, self._state
+        best = amci.load_proposals(registry.problem(problem), folder=folder)
+        self._loaded = time.monotonic()
         if self.proposals is None:
-            self.proposals = registry.add_variant(problem, request.name, found, session=state)
-            if here:
-                state.set(variant=self.proposals.variant)
-                state.commit()
+            self.proposals = registry.add_variant(problem, NAME, best, session=state)
+            if state.problem.name == problem:
+                self.use()
         else:
-            self.proposals = registry.renew_variant(problem, self.proposals.variant, found)
-            if here and state.variant == self.proposals.variant:
+            self.proposals = registry.renew_variant(problem, self.proposals.variant, best)
+            if (state.problem.name, state.variant) == (problem, self.proposals.variant):
                 state.param.trigger("renewed")
 
+    def use(self) -> None:
+        """Has the page show the proposals, at their problem."""
+        if self.proposals is not None and self.request is not None:
+            if self._state.problem.name != self.request.problem:
+                original, f = registry.split(self.request.problem)
+                self._state.open(original, f=f)
+            self._state.set(variant=self.proposals.variant)
+            self._state.commit()
 
-def zipped(proposals: Proposals) -> BytesIO:
-    """A zip of the files that `Proposals.save` writes."""
-    content = BytesIO()
+
+def zipped(proposals: Proposals, script: str) -> BytesIO:
+    """A zip of a folder with the proposals, named as they are, and of a script beside it."""
+    content, name = BytesIO(), proposals.variant
     deflated = zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED)
     with tempfile.TemporaryDirectory() as folder, deflated as archive:
         for path in sorted(proposals.save(folder).iterdir()):
-            archive.write(path, path.name)
+            archive.write(path, f"{name}/{path.name}")
+        archive.writestr(f"{name}.py", script)
     content.seek(0)
     return content

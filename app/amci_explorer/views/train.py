@@ -4,9 +4,7 @@ from __future__ import annotations
 
 __all__ = ["TrainCard"]
 
-from collections.abc import Callable
-from functools import lru_cache
-from html import escape
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -15,48 +13,26 @@ import pandas as pd
 import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, DataRange1d
 
-from amci_core.flows import Proposals
-from amci_core.models import Problem
 from amci_core.training import Choices, form_names
 from amci_core.training.choices import terms_of
 from amci_explorer.colours import SHAPES
-from amci_explorer.compute.training import (
-    MINUTES,
-    TrainingRequest,
-    TrainingSession,
-    check_name,
-    zipped,
-)
-from amci_explorer.problems import registry
-from amci_explorer.state.links import number as read_number
-from amci_explorer.state.links import read as read_choice
+from amci_explorer.compute.training import TrainingRequest, TrainingSession, zipped
 from amci_explorer.state.state import State
-from amci_explorer.text import number
+from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import add_hover, describe, pane, picture
-from amci_explorer.views.inputs import Typed, flat_button, select
+from amci_explorer.views.inputs import flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
-from amci_explorer.words import CARDS, HELP
+from amci_explorer.words.script import script
 
-INTRODUCTION = (
-    "Trains proposals for this problem while you watch. They appear in the list of proposals, "
-    "and the whole page follows as they improve."
-)
-TEXT = """
-p { margin: 0 0 8px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }
-details { font-size: var(--small); line-height: 1.5; }
-summary { cursor: pointer; width: max-content; }
-ol { margin: 4px 0 0 0; padding-left: 1.6rem; overflow-wrap: anywhere; max-width: 100ch; }
+INTRODUCTION = """
+<p>Trains proposals for this problem. They appear in the list of proposals, and the pictures follow
+as they improve.</p>
 """
-AUTOMATIC = "automatic"
-TEXTS = {
-    "bins": ("Bins", "", "4 to 128; empty for the default."),
-    "width": ("Width", "", "Hidden units per layer, 4 to 1024. Blank: default."),
-    "minutes": ("Minutes", "0.5", "Training time; 0.33 is 20 seconds."),
-    "seed": ("Training seed", "0", "Another seed gives other weights."),
-    "name": ("Name", "learnt", "Letters, digits and dashes, at most 34."),
-}
+TEXT = "p { margin: 0; font-size: var(--text); line-height: 1.5; }"
+MINUTES = {"20 seconds": 1 / 3, "1 minute": 1.0, "3 minutes": 3.0, "10 minutes": 10.0}
+MINUTES |= {"30 minutes": 30.0, "1 hour": 60.0}
 # The style and the label of each proposal.
 STYLES = {
     "q1_plus": ("q1", "q₁"),
@@ -64,176 +40,148 @@ STYLES = {
     "q2": ("q2", "q₂"),
     "q1_complement": ("q1_complement", "q₁ᶜ"),
 }
-COLUMNS = ("seconds", "best", "relative_variance", "loss")
+COLUMNS = ("seconds", "best", "relative_variance")
 
 
 class TrainCard(Card):
     """The training form, its progress, and what it yields."""
 
     name = "train"
-    title = CARDS["train"]
     unit = ""
     has_table = False
-    help = HELP["train"]
-    drawn = ()
+    drawn = ("variant",)
 
     def content(self) -> list[Any]:
-        self.family = select("Family", {AUTOMATIC: ""}, margin=(6, 0))
-        self.fields = {name: Typed(*texts) for name, texts in TEXTS.items()}
-        own: dict[str, Any] = {"sizing_mode": "fixed", "width": 90}
-        self.start_button = flat_button("Start", self._start, **own | {"variant": "contained"})
-        self.stop_button = flat_button("Stop", self._stop, disabled=True, **own)
+        self.form = {
+            "minutes": select("Training time", MINUTES),
+            "family": select("Family", {"automatic": None}),
+            "bins": select("Bins of a spline", _sizes(8, 16, 32, 64)),
+            "width": select("Units of a layer", _sizes(32, 64, 128, 256)),
+        }
+        buttons = {
+            "Start": lambda _: self._training.start(self.read()),
+            "Stop": lambda _: self._training.stop(),
+            "Use these proposals": lambda _: self._training.use(),
+        }
+        self.buttons = {
+            name: flat_button(name, act, disabled=True, sizing_mode=None)
+            for name, act in buttons.items()
+        }
         self.download = pmui.FileDownload(
             label="Download",
-            callback=lambda: BytesIO() if self._newest is None else zipped(self._newest),
-            filename="proposals.zip",
+            callback=self._zip,
             disabled=True,
             size="small",
             variant="outlined",
             margin=0,
         )
         self.progress_line = Status("training", "Training")
-        self.said = HTML("", TEXT)
         self.sources = {
             name: ColumnDataSource({c: [] for c in COLUMNS}, name=f"learning-{name}")
             for name in STYLES
         }
-        self.pictures = {
-            "best": self._picture("best", "relative variance, held out", y_axis_type="log"),
-            "loss": self._picture("loss", "loss"),
-        }
-        # What Download gives: the newest that was trained.
-        self._newest: Proposals | None = None
-        if self._training is not None:
-            self._training.watch = self._follow
-        parts = [column(each) for each in (self.family, *self.fields.values())]
-        buttons = (self.start_button, self.stop_button, self.download)
+        self.picture = self._picture()
+        self._training.watch = self.redraw
+        wraps = ":host { flex-wrap: wrap; }"
         return [
-            HTML(f"<p>{INTRODUCTION}</p>", TEXT),
-            side_by_side(*parts, least=148, gap=12),
-            row(*buttons, gap=8, stylesheet=":host { flex-wrap: wrap; }"),
-            column(self.progress_line, self.said, margin=(8, 0, 0, 0)),
-            side_by_side(*(pane(each) for each in self.pictures.values()), least=420),
+            HTML(INTRODUCTION, TEXT),
+            side_by_side(*self.form.values(), least=148, gap=12),
+            row(*self.buttons.values(), self.download, gap=8, stylesheet=wraps),
+            column(self.progress_line, pane(self.picture), margin=(8, 0, 0, 0)),
         ]
 
     @property
-    def _training(self) -> TrainingSession | None:
+    def _training(self) -> TrainingSession:
+        assert self.results.training is not None
         return self.results.training
 
     def asked(self, case: State) -> None:
         """Nothing: it trains."""
 
     def clear(self) -> None:
-        names = _forms(self.state.problem)
-        options = {AUTOMATIC: "", **{name: name for name in names}}
-        value = self.family.value if self.family.value in names else ""
-        self.family.param.update(options=options, value=value)
-        for shown in self.pictures.values():
-            for item, name in zip(shown.legend[0].items, STYLES, strict=True):
-                item.visible = name in terms_of(self.state.problem)
-        self._show()
+        problem, family = self.state.problem, self.form["family"]
+        try:
+            names = form_names(problem)
+        except ValueError:  # the training says what is wrong
+            names = ()
+        options = {"automatic": None} | {name: name for name in names}
+        value = family.value if family.value in names else None
+        family.param.update(options=options, value=value)
+        for item, name in zip(self.picture.legend[0].items, STYLES, strict=True):
+            item.visible = name in terms_of(problem)
 
-    def _picture(self, name: str, label: str, **options: Any) -> Any:
-        """The curves of a column against seconds of training, a line for each proposal."""
+    def read(self) -> TrainingRequest:
+        """The training that the form asks for."""
+        chosen = {name: field.value for name, field in self.form.items()}
+        return TrainingRequest(self.state.settings, Choices(**chosen))
+
+    def _picture(self) -> Any:
+        """Relative variances against seconds of training, a curve for each proposal."""
         shown = picture(
-            f"learning-{name}",
-            alternative=f"{label.capitalize()}, against seconds of training.",
+            "learning",
+            alternative="Relative variance against seconds of training.",
             x_label="seconds of training",
-            y_label=label,
+            y_label="relative variance, held out",
             height=250,
             tools="box_zoom,reset",
             x_range=DataRange1d(start=0),
             y_range=DataRange1d(),
-            **options,
+            y_axis_type="log",
         )
-        for proposal, (style, said) in STYLES.items():
+        for proposal, (style, label) in STYLES.items():
             looks = {"source": self.sources[proposal], "line_dash": list(SHAPES[style].dash)}
-            lines = [shown.line("seconds", name, line_width=2.2, legend_label=said, **looks)]
-            if name == "best":
-                lines.append(shown.line("seconds", "relative_variance", line_alpha=0.4, **looks))
-            for line in lines:
+            best = shown.line("seconds", "best", line_width=2.2, legend_label=label, **looks)
+            now = shown.line("seconds", "relative_variance", line_alpha=0.4, **looks)
+            for line in (best, now):
                 self.theme.follow(line.glyph, SHAPES[style], "line_color")
-            add_hover(
-                shown, lines[:1], [("seconds", "@seconds{0.0}"), (name, f"@{name}{{0.00e+0}}")]
-            )
+            add_hover(shown, [best], [("seconds", "@seconds{0.0}"), ("best", "@best{0.00e+0}")])
         return shown
 
-    def _start(self, _: Any) -> None:
-        request = self.read()
-        if request is not None and self._training is not None and not self._training.busy:
-            self._training.start(request)
-
-    def _stop(self, _: Any) -> None:
-        if self._training is not None:
-            self._training.stop()
-
-    def read(self) -> TrainingRequest | None:
-        """What is asked for; None where something is wrong, which is said beside each field."""
-        problem = self.state.problem
-        readers: dict[str, Callable[[str], Any]] = {
-            "bins": lambda text: Choices(bins=_whole(text)).bins,
-            "width": lambda text: Choices(width=_whole(text)).width,
-            "minutes": lambda text: read_number(text, *MINUTES),
-            "seed": lambda text: read_choice(State.param["seed"], text, problem, {}),
-            "name": lambda text: check_name(problem.name, text),
-        }
-        found: dict[str, Any] = {}
-        for name, read in readers.items():
-            try:
-                found[name] = read(self.fields[name].value.strip())
-                self.fields[name].complain()
-            except ValueError as error:
-                self.fields[name].complain(str(error).removeprefix(f"{name}: "))
-        if len(found) < len(readers):
-            return None
-        choices = Choices(self.family.value or None, found.pop("bins"), found.pop("width"))
-        return TrainingRequest(problem=problem.name, choices=choices, **found)
-
-    def _follow(self) -> None:
-        """Follows the training."""
-        if self._training is not None and self._training.proposals is not None:
-            self._newest = self._training.proposals
-        self._show()
-
-    def _show(self) -> None:
+    def redraw(self) -> None:
         """Shows where the training stands."""
-        training = self._training
-        if training is None:
-            self.start_button.disabled = True
-            return
-        request, reports = training.request, pd.DataFrame(training.reports)
-        self.start_button.disabled = training.busy
-        self.stop_button.disabled = not training.busy or training.stopped
-        name = "" if self._newest is None else self._newest.variant
-        self.download.param.update(disabled=not name, filename=f"{name or 'proposals'}.zip")
-        share = None
-        if request is not None and training.busy and len(reports):
-            share = min(reports["seconds"].iloc[-1] / (60 * request.minutes), 1.0)
+        training, request = self._training, self._training.request
+        reports = pd.DataFrame(training.reports, columns=["proposal", "left", *COLUMNS])
+        of_another = request is not None and request.problem != self.state.problem.name
         words = about_training(training)
-        if request is not None and request.problem != self.state.problem.name:
-            words = f"For {request.problem}: {words}"
-        self.progress_line.say(words, share, alert=bool(training.message))
-        items = "".join(f"<li>{escape(each)}</li>" for each in training.log[-14:])
-        log = (
-            f"<details><summary>Training log</summary><ol>{items}</ol></details>" if items else ""
+        share = None
+        if training.busy and training.reports:
+            seconds, left = training.reports[-1]["seconds"], training.reports[-1]["left"]
+            share = seconds / max(seconds + left, 1e-9)
+        self.progress_line.say(
+            f"For {request.problem}: {words}" if request and of_another else words,
+            share,
+            alert=bool(training.message),
         )
-        self.said.object = log
-        for proposal, source in self.sources.items():
-            here = reports[reports["proposal"] == proposal] if len(reports) else reports
-            source.data = {
-                c: here[c].to_numpy(float) if len(here) else np.array([]) for c in COLUMNS
-            }
-        if not training.busy and len(reports):
-            ends = reports.groupby("proposal")["best"].agg(["first", "last"])
-            said = ", ".join(
-                f"{STYLES[each][1]} from {number(first)} to {number(last)}"
-                for each, first, last in ends.itertuples()
+        chosen = training.proposals is not None and (
+            of_another or self.state.variant != training.proposals.variant
+        )
+        enabled = (not training.busy, training.busy and not training.stopped, chosen)
+        for button, can in zip(self.buttons.values(), enabled, strict=True):
+            button.disabled = not can
+        if training.proposals is not None:
+            self.download.param.update(
+                disabled=False, filename=f"{training.proposals.variant}.zip"
             )
-            describe(self.pictures["best"], f"Best relative variance at held-out cases: {said}.")
+        ends = []
+        for proposal, source in self.sources.items():
+            rows = reports[reports["proposal"] == proposal]
+            source.data = {c: rows[c].to_numpy(float) for c in COLUMNS}
+            if len(rows) and not training.busy:
+                first, last = rows["best"].iloc[[0, -1]].astype(float)
+                ends.append(f"{STYLES[proposal][1]} from {number(first)} to {number(last)}")
+        if ends:
+            describe(self.picture, f"Best relative variance, held out: {', '.join(ends)}.")
+
+    def _zip(self) -> BytesIO:
+        """The trained proposals, and a script for the case at which their training began."""
+        proposals, request = self._training.proposals, self._training.request
+        if proposals is None or request is None:
+            return BytesIO()
+        return zipped(proposals, script(replace(request.settings, variant=proposals.variant)))
 
 
 def about_training(training: TrainingSession) -> str:
-    """The state of a training, in a line or two."""
+    """The state of a training, in a sentence or two."""
     variant = "" if training.proposals is None else training.proposals.variant
     last = training.reports[-1] if training.reports else None
     if training.request is None:
@@ -243,37 +191,25 @@ def about_training(training: TrainingSession) -> str:
     if training.busy and training.stopped:
         return "Stopping."
     if training.busy and last is None:
-        return training.log[-1] if training.log else "Starting."
+        return training.plan or "Starting."
     if training.busy and last is not None:
-        best = "not known" if last["best"] is None else number(last["best"])
+        best = np.nan if last["best"] is None else last["best"]
         return (
-            f"{last['proposal']}, {last['stage']}: step {last['step']:,}; best relative variance "
-            f"on held-out cases {best}; about {last['left']:.0f} s left"
+            f"{duration(last['left'])} left. {last['proposal']}, {last['stage']}, step "
+            f"{last['step']:,}: relative variance on held-out cases {number(best)}."
         )
     if training.message:
-        held = f" {variant} holds what was learnt by then." if variant else ""
-        return f"The training failed: {training.message}.{held}"
-    if training.proposals is None or last is None:
-        return "Stopped before the first proposals were saved: there are none to keep."
+        kept = f" {variant} holds the best so far." if variant else ""
+        return f"The training failed: {training.message}.{kept}"
+    if not variant or last is None:
+        return "Stopped before the first proposals were saved."
     if training.stopped:
-        return f"Stopped. {variant} is the best up to that point, not checked on held-out cases."
-    verdict = training.proposals.verdict or ""
-    end = f" {verdict[:1].upper()}{verdict[1:]}" if verdict else ""
+        return f"Stopped. {variant} is the best so far, not checked on held-out cases."
+    verdict = (training.proposals and training.proposals.verdict) or ""
     return (
-        f"{variant} was trained in {last['seconds']:.0f} s and is in the list of proposals.{end}"
+        f"{variant} was trained in {duration(last['seconds'])}. {verdict[:1].upper()}{verdict[1:]}"
     )
 
 
-def _whole(text: str) -> int | None:
-    """A whole number, or None for an empty text."""
-    if text and not text.isdecimal():
-        raise ValueError(f"expected a whole number, got {text[:24]!r}")
-    return int(text) if text else None
-
-
-@lru_cache(registry.TARGETS_KEPT)
-def _forms(problem: Problem) -> tuple[str, ...]:
-    try:
-        return form_names(problem)
-    except ValueError:  # the training says what is wrong
-        return ()
+def _sizes(*sizes: int) -> dict[str, int | None]:
+    return {"default": None, **{str(size): size for size in sizes}}
