@@ -157,6 +157,9 @@ class Prompt:
 class PromptText(Prompt):
     """The same for a text: it is there before the answer to a button in the same message."""
 
-    def _server_change(self, doc: Any, *change: Any) -> None:
-        super()._server_change(doc, *change)  # type: ignore[misc]
+    # Bokeh wants to see these names.
+    def _server_change(
+        self, doc: Any, ref: Any, subpath: Any, attr: Any, old: Any, new: Any
+    ) -> None:
+        super()._server_change(doc, ref, subpath, attr, old, new)  # type: ignore[misc]
         self._change_event(doc)  # type: ignore[attr-defined]

@@ -67,28 +67,18 @@ class Case(param.Parameterized):
     theta: Any = Coordinates(constant=True, doc="The coordinates of theta.")
     variant: Any = param.Selector(label="Proposals", doc="The proposals.")
     snapshot: Any = param.Selector(label="Training", doc="Checkpoint of the training.")
-    draws: Any = param.Integer(
-        64, bounds=(2, 5000), label="Draws per proposal", precedence=1, doc="In one run."
-    )
-    runs: Any = param.Integer(
-        1000, bounds=(4, 10_000), label="Runs", precedence=2, doc="Errors are computed from them."
-    )
-    seed: Any = param.Integer(
-        0, bounds=(0, 2**31 - 1), label="Seed", precedence=3, doc="It decides all draws."
-    )
+    draws: Any = param.Integer(64, bounds=(2, 5000), label="Draws per proposal", precedence=1)
+    runs: Any = param.Integer(1000, bounds=(4, 10_000), label="Runs", precedence=2)
+    seed: Any = param.Integer(0, bounds=(0, 2**31 - 1), label="Seed", precedence=3)
     alpha: Any = param.Number(1.0, bounds=(-0.5, 1.5), doc="Share of E1 from q1's draws.")
     beta: Any = param.Number(0.0, bounds=(-0.5, 1.5), doc="Share of E2 from q1's draws.")
     share: Any = param.Number(0.5, bounds=(0.01, 0.99), doc="Share of draws that q1 gets.")
     common: Any = param.Boolean(False, doc="Both proposals transform the same random numbers.")
     sobol: Any = param.Boolean(False, doc="AMCI draws scrambled Sobol points.")
-    measure: Any = param.Selector(
-        objects={"%": "percent", "ReMSE": "ReMSE", "MSE": "MSE"}, doc="What is drawn of errors."
-    )
+    measure: Any = param.Selector(objects={"%": "percent", "ReMSE": "ReMSE", "MSE": "MSE"})
     spread: Any = param.Boolean(False, doc="Medians and quartiles over the runs.")
     every: Any = param.Boolean(False, doc="All estimators.")
-    logarithmic: Any = param.Selector(
-        objects={"linear": False, "log": True}, doc="The axis of densities."
-    )
+    logarithmic: Any = param.Selector(objects={"linear": False, "log": True})
     card: Any = param.Selector(objects={CARDS[name]: name for name in CARDS}, doc="The open card.")
     layer: Any = param.Selector(doc="Quantity that the map shows.")
     across: Any = param.Selector(doc="Horizontal axis of the map.")
@@ -97,8 +87,7 @@ class Case(param.Parameterized):
     cases: Any = param.Integer(20, bounds=(2, 100), doc="Cases of a live evaluation.")
     case_runs: Any = param.Integer(50, bounds=(4, 400), doc="Runs per case.")
     band: Any = param.Selector(
-        objects={"over runs": "runs", "over cases": "cases", "none": "none"},
-        doc="What the bands span.",
+        objects={"over runs": "runs", "over cases": "cases", "none": "none"}
     )
     single: Any = param.Selector(doc="Estimator of the thin lines.")
     coordinate: Any = param.Selector(doc="The coordinate of x that is shown, from 1.")

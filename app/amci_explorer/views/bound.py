@@ -107,7 +107,7 @@ class CountField(Typed):
     def __init__(self, state: State, name: str, label: str = "", description: str = "") -> None:
         declared: Any = State.param[name]
         text = str(getattr(state, name))
-        super().__init__(label or declared.label, text, description or declared.doc)
+        super().__init__(label or declared.label, text, description or declared.doc or "")
 
         def take(event: Any) -> None:
             try:

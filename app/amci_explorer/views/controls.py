@@ -35,29 +35,16 @@ TOP = """
 """
 TRY = "p { margin: 0; font-size: var(--small); line-height: 36px; color: var(--muted); }"
 # Presets in as many lines as they need; on phones one pushes them sideways.
-CHIPS = {
-    "flexWrap": "wrap",
-    "gap": "4px 8px",
-    "padding": "3px",
-    "width": "auto",
-    "& .MuiToggleButton-root": {
-        "textTransform": "none",
-        "flex": "none",
-        "width": "auto",
-        "py": "3px",
-        "px": "12px",
-        "whiteSpace": "nowrap",
-        "color": "var(--accent)",
-        "border": "1px solid var(--line) !important",
-        "borderRadius": "16px !important",
-        "margin": "0 !important",
-    },
-    "& .MuiToggleButton-root[aria-pressed=true]": {
-        "color": "var(--paper)",
-        "backgroundColor": "var(--accent) !important",
-    },
-    "@media (max-width: 599.95px)": {"flexWrap": "nowrap", "overflowX": "auto"},
-}
+CHIPS = f"""
+.MuiToggleButtonGroup-root {{ flex-wrap: wrap; gap: 4px 8px; padding: 3px; width: auto; }}
+.MuiToggleButtonGroup-root .MuiToggleButton-root {{
+  flex: none; width: auto; margin: 0; padding: 3px 12px; border: 1px solid var(--line);
+  border-radius: 16px; color: var(--accent); text-transform: none; white-space: nowrap; }}
+.MuiToggleButtonGroup-root .MuiToggleButton-root[aria-pressed=true] {{
+  color: var(--paper); background-color: var(--accent); }}
+@media (max-width: 599.95px) {{
+  .MuiToggleButtonGroup-root {{ flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }} }}
+{UNSEEN_LABEL}"""
 FILLING = ":host { flex: 1 1 0 !important; width: auto !important; min-width: 0; }"
 
 
@@ -76,14 +63,8 @@ class Controls:
         titles = {title: name for name, title in _problem_titles().items()}
         self.problem = select("Problem", titles, value=state.original, margin=0)
         self.problem.param.watch(callback(self._chose_problem), "value")
-        self.chips = pmui.CheckButtonGroup(
-            label="Presets",
-            options={"": 0},
-            size="small",
-            margin=0,
-            sx=CHIPS,
-            stylesheets=[UNSEEN_LABEL],
-        )
+        looks: dict[str, Any] = {"size": "small", "margin": 0, "stylesheets": [CHIPS]}
+        self.chips = pmui.CheckButtonGroup(label="Presets", options={"": 0}, **looks)
         self.chips.param.watch(callback(self._chose_preset), "value")
         self.target = TargetControls(state)
         self.case = CaseControls(state)
@@ -93,47 +74,34 @@ class Controls:
         self._steps += [flat_button("Forward", lambda _: state.go(1))]
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._reference = HTML("", NOTE)
-        # All choices that have no place in a view.
-        listed: Any = sorted(
-            (p for p in state.param.objects().values() if p.precedence), key=_order
-        )
+        listed: Any = [each for each in state.param.objects().values() if each.precedence]
+        listed.sort(key=lambda each: each.precedence)
         self.widgets = {each.name: widget(state, each.name) for each in listed}
-        self._training = tie(
-            state,
-            "snapshot",
-            pmui.DiscretePlayer(
-                label="Training history",
-                interval=MILLISECONDS_A_CHECKPOINT,
-                loop_policy="once",
-                show_loop_controls=False,
-                sizing_mode="stretch_width",
-                margin=(6, 0, 0, 0),
-            ),
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
+        player = pmui.DiscretePlayer(
+            label="Training history",
+            interval=MILLISECONDS_A_CHECKPOINT,
+            loop_policy="once",
+            show_loop_controls=False,
+            visible_buttons=["first", "previous", "pause", "play", "next"],
+            **wide,
         )
+        self._training = tie(state, "snapshot", player)
+        variant = bound(state, "variant", "Proposals", **wide)
+        resample = flat_button("Resample", self._resample)
         self._sections = {
-            "problem": ("The problem", about),
-            "proposals": (
-                "Proposals",
-                column(
-                    bound(state, "variant", "Proposals", sizing_mode="stretch_width"),
-                    self._messages["variant"],
-                    self._training,
-                    gap=8,
-                ),
-            ),
-            "counts": (
-                "Draws, runs, seed",
-                column(*self.widgets.values(), flat_button("Resample", self._resample), gap=8),
-            ),
-            "own-f": ("Your own f", self.target.panel),
-            "compare": ("Compare with this case", column(self._compare, self._reference, gap=8)),
-            "downloads": ("Share and download", column(*downloads, gap=8)),
+            "problem": ("The problem", [about]),
+            "proposals": ("Proposals", [variant, self._messages["variant"], self._training]),
+            "counts": ("Draws, runs, seed", [*self.widgets.values(), resample]),
+            "own-f": ("Your own f", [self.target.panel]),
+            "compare": ("Compare with this case", [self._compare, self._reference]),
+            "downloads": ("Share and download", downloads),
         }
-        self._accordion = sections(*self._sections.values())
+        named = self._sections.values()
+        self._accordion = sections(*((title, column(*parts, gap=8)) for title, parts in named))
         # What a tour lights up.
-        self.parts = {"handles": self.case.panel} | dict.fromkeys(
-            ("film", "own-f", "proposals"), self._accordion
-        )
+        folded = dict.fromkeys(("film", "own-f", "proposals"), self._accordion)
+        self.parts = {"handles": self.case.panel, **folded}
         state.param.watch(lambda *_: self._follow(), ["committed", "variant"])
         self.top = column(
             row(
@@ -176,19 +144,18 @@ class Controls:
 
     def complain(self, wrong: dict[str, str]) -> None:
         """Says beside each control what is wrong with what an address asked of it."""
-        folded = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.widgets, "counts")
+        folds = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.widgets, "counts")
         fields = {"f": self.target, **self.widgets}
         for name, text in wrong.items():
-            if name in folded:
-                self.unfold(folded[name], only=False)
-            if hasattr(fields.get(name), "complain"):
+            if name in folds:
+                self.unfold(folds[name], only=False)
+            if name in fields:
                 fields[name].complain(text)
             elif name in ("y", "theta"):
                 self.case.complain(name, text)
-            elif name in self._messages:
-                self._messages[name].say(text)
             else:
-                self._messages["else"].say(f"{name}: {text}")
+                known = name in self._messages
+                self._messages[name if known else "else"].say(text if known else f"{name}: {text}")
 
     def _follow(self) -> None:
         state = self._state
@@ -226,10 +193,6 @@ class Controls:
     def _resample(self, _: Any) -> None:
         self._state.set(seed=int(np.random.default_rng().integers(2**31)))
         self._state.commit()
-
-
-def _order(choice: Any) -> float:
-    return float(choice.precedence)
 
 
 def _problem_titles() -> dict[str, str]:
