@@ -2,7 +2,7 @@ r"""What a problem says of a case, asked once: the truth and the mismatch, or it
 
 from __future__ import annotations
 
-__all__ = ["Facts", "Level", "Mu", "exact", "facts", "level", "level_range", "log_truth", "truth"]
+__all__ = ["Level", "Mu", "exact", "level", "level_range", "log_truth"]
 
 import math
 from dataclasses import dataclass
@@ -19,8 +19,6 @@ from amci_explorer.numbers.weighted import FEWEST, LEAST, weighted
 
 # Figures of cases that are kept, of all problems and visitors together.
 KEPT = 16_384
-# Nats by which two ways to one number may differ.
-ROUNDING = 1e-9
 # Draws from each proposal for an estimated mismatch.
 DRAWS = 1024
 
@@ -55,54 +53,16 @@ class Mu:
     name: str = "truth"
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a case before anything is drawn.
-
-    Arguments:
-        draws: Total draws of an estimate.
-        mu: In units of f; NaN where the problem does not know it.
-        log_mu: log|mu| in nats; NaN where the problem does not know it.
-        reached: Share of the posterior where f is not zero; NaN where that is not known.
-        bound: The asymptotic bound on SNIS with that many draws, a relative error; NaN without.
-    """
-
-    draws: int
-    mu: float = math.nan
-    log_mu: float = math.nan
-    reached: float = math.nan
-    bound: float = math.nan
-
-
-def facts(problem: Problem, y: Any, theta: Any, draws: int) -> Facts:
-    """What a problem knows of a case with that many total draws."""
-    log_mu, mismatch = log_truth(problem, y, theta), level(problem, None, y, theta).value
-    deviation = _known(problem, "log_mean_absolute_deviation", _case(y), _case(theta))
-    # Of the indicator of a set g is the posterior on it, and the mismatch -log of its mass mu.
-    reached = math.exp(log_mu) if abs(log_mu + mismatch) < ROUNDING else math.nan
-    bound = math.nan
-    if deviation is not None and math.isfinite(log_mu):
-        bound = math.exp(float(deviation) - log_mu) / math.sqrt(draws)
-    return Facts(draws, truth(problem, y, theta), log_mu, reached, bound)
-
-
 def exact(problem: Problem, y: Any = None, theta: Any = None) -> Mu:
-    """What the problem itself knows of mu."""
-    value = truth(problem, y, theta)
-    error = 0.0 if math.isnan(value) else float(problem.truth_error(y, theta))
-    return Mu(value, error)
+    """mu(y, theta) as the problem knows it."""
+    value = _known(problem, "truth", _case(y), _case(theta))
+    return Mu() if value is None else Mu(float(value), float(problem.truth_error(y, theta)))
 
 
 def log_truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
     """log|mu(y, theta)| in nats; NaN where the problem does not know it."""
     known = _known(problem, "log_truth", _case(y), _case(theta))
     return math.nan if known is None else float(known[0])
-
-
-def truth(problem: Problem, y: Any = None, theta: Any = None) -> float:
-    """mu(y, theta), in units of f; NaN where the problem does not know it."""
-    known = _known(problem, "truth", _case(y), _case(theta))
-    return math.nan if known is None else float(known)
 
 
 def level(

@@ -1,4 +1,4 @@
-r"""The figures of the summary, and what they say to someone who meets them for the first time."""
+r"""The figures of a case: one run of every estimator, and what its draws say of the proposals."""
 
 from __future__ import annotations
 
@@ -17,20 +17,13 @@ from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
 from amci_explorer.numbers.known import Level, Mu, exact, level
 from amci_explorer.problems.presets import ANYWHERE, where_f_is
-from amci_explorer.text import doubt, in_symbols, number
-from amci_explorer.text import effective as effective_size
+from amci_explorer.text import in_symbols
 
+RELIABLE, _, NO_TRUST = LEVELS
 # Relative spread of weights, or of estimates, below which they are equal but for rounding.
 ROUNDING = 1e-12
-# Draws of a proposal that are told.
+# Draws of a proposal that pictures show.
 MOST_POINTS = 200
-# Where g lies, by the mismatch in nats.
-PLACES = {
-    0.1: "g is close to the posterior",
-    2.0: "g differs moderately from the posterior",
-    6.0: "g lies at the edge of the posterior",
-    math.inf: "g lies far in the tail of the posterior",
-}
 
 
 @dataclass(frozen=True)
@@ -62,27 +55,33 @@ class Row:
     f_width: float = math.inf
 
     @property
-    def doubt(self) -> str:
-        """The standard error in words."""
-        return doubt(self.standard_error, self.f_width, judged=self.verdict == LEVELS[0])
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval."""
+        return self.interval_low, self.interval_high
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether its interval can be trusted."""
+        return self.verdict == RELIABLE
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary's figures at one (y, theta), with as many draws from each proposal.
+    """The figures at one (y, theta), with as many draws from each proposal.
 
     Arguments:
         rows: One for every estimator, AMCI's first.
         total: Draws of each estimator from its proposals.
         judging: Draws from the defensive density, which AMCI with control variates uses too.
-        seen: Draws from each proposal that the figures from here on rest on, see `CaseDraws`.
+        seen: Draws from each proposal that verdicts and effective sizes rest on, see `CaseDraws`.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
         hits: How many of the `total` draws of SNIS q2 reach f; None where that says nothing.
         where: Where f is not zero, in words.
         level: The mismatch, estimated where the problem does not know it.
-        verdict: The verdict on AMCI's estimate, one of `LEVELS`.
-        reason: The first reason for it, a sentence.
+        verdict: The verdict on AMCI with control variates, one of `LEVELS`; "do not trust" where
+            its draws contradict AMCI's.
+        reason: The first reason for it, a few words.
         mu: What the estimates are compared with.
         training: Seconds of training of the proposals that AMCI draws from; NaN if not recorded.
         points: The first draws of AMCI from each proposal, by its name, (n, D).
@@ -102,46 +101,9 @@ class Summary:
     training: float = math.nan
     points: Mapping[str, Array] = field(default_factory=dict)
 
-    def figures(self) -> list[tuple[str, str, str]]:
-        """Names, figures in words, and what they say."""
-        amci, mu, level = self.rows[0], self.mu, self.level
-        name = "reference value" if mu.name == "reference" else mu.name
-        known = "truth not known" if math.isnan(mu.value) else f"{name} {number(mu.value, 4)}"
-        error = f" ± {number(level.error, 1)}" if level.error else ""
-        place = next(words for limit, words in PLACES.items() if not level.value >= limit)
-        mismatch = ("too few draws", "to estimate it")
-        if not math.isnan(level.value):
-            mismatch = (f"{number(level.value)}{error} nats", place)
-        sizes = [
-            (
-                f"Effective sample size, {self.proposal(term)}",
-                f"{effective_size(found)} of {self.seen:,}",
-                self.about(term),
-            )
-            for term, found in self.effective.items()
-        ]
-        return [
-            ("Estimate of μ", number(amci.value, 4), f"standard error {amci.doubt}; {known}"),
-            ("Mismatch, estimated" if level.error else "Mismatch", *mismatch),
-            *sizes,
-        ]
-
-    def about(self, term: str) -> str:
-        """What the effective sample size of a term says, in words."""
-        if term == "E2" and self.hits is not None:
-            alone = ": q₂ alone says nothing about f" if self.hits == 0 else ""
-            return f"{self.hits:,} of {self.total:,} draws from q₂ lie {self.where}{alone}."
-        name, effective = self.proposal(term), self.effective[term]
-        if effective == 0:
-            return f"No draw from {name} has any weight."
-        if effective > self.seen * (1 - ROUNDING):
-            return f"All weights of {name} are equal: it is exact."
-        return f"ESS of {self.seen:,} draws from {name}: {effective_size(effective)}."
-
-    def proposal(self, term: str) -> str:
-        """The proposal of a term, as a symbol; where f takes one sign, without it."""
-        first = "q₁⁺" if "E1_minus" in self.effective else "q₁"
-        return {"E1_plus": first, "E1_minus": "q₁⁻", "E2": "q₂"}[term]
+    def row(self, name: str) -> Row:
+        """An estimator's row."""
+        return next(row for row in self.rows if row.name == name)
 
 
 def summarize(
@@ -156,7 +118,6 @@ def summarize(
 ) -> Summary:
     """Runs every estimator once, each with as many total draws as AMCI with `draws` of each.
 
-    What is said of the case and its proposals rests on more draws, those of the diagnostics.
     Errors are counted from `mu`, by default what the problem knows.
 
     Raises:
@@ -175,52 +136,50 @@ def summarize(
             estimates[name] = amci.estimate(
                 problem, proposals, y, theta, draws=n, estimator=name, seed=seed
             )
-    low, high = problem.f_range
-    own, verdict = judged["amci"], str(judged["amci"].verdict.level)
-    effective = {
-        term: float(found.smallest_ess)
-        for term, found in own.diagnostics.items()
-        if term != "E2" or proposals.q2 is not None
-    }
+    own = judged["amci"] if _level(judged["amci"]) == NO_TRUST else judged["amci-cv"]
     hits = None
     if where != ANYWHERE and "snis-q2" in estimates:
         hits = round(total * float(estimates["snis-q2"].diagnostics["E1_plus"].nonzero_share))
     return Summary(
         rows=tuple(
-            Row(
-                name=name,
-                value=float(e.value),
-                standard_error=float(e.standard_error),
-                interval_low=float(e.interval()[0]),
-                interval_high=float(e.interval()[1]),
-                relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
-                draws=e.draws,
-                verdict=str(judged.get(name, e).verdict.level),
-                remark=_remark(e, judged.get(name, e), mu, where, problem.f_range),
-                f_width=high - low,
-            )
-            for name, e in estimates.items()
+            _row(name, each, judged.get(name, each), mu, where, problem.f_range)
+            for name, each in estimates.items()
         ),
         total=total,
         judging=n - total,
         seen=seen.n,
-        effective=effective,
+        effective={
+            term: float(found.smallest_ess)
+            for term, found in judged["amci"].diagnostics.items()
+            if term != "E2" or proposals.q2 is not None
+        },
         hits=hits,
         where=where,
         level=level(problem, proposals, y, theta),
-        verdict=verdict,
-        reason=own.verdict.text,
+        verdict=_level(own),
+        reason=_reason(own),
         mu=mu,
-        training=training_seconds(proposals),
+        training=_training_seconds(proposals),
         points={name: x[: min(draws, MOST_POINTS)] for name, x in seen.points.items()},
     )
 
 
-def training_seconds(proposals: Proposals) -> float:
-    """Seconds of training of the proposals that AMCI draws from; NaN if not recorded."""
-    recorded = proposals.card.get("configuration", {}).get("seconds", {})
-    used = [name for name in ("q1_plus", "q1_minus", "q2") if getattr(proposals, name) is not None]
-    return float(sum(recorded.get(name, math.nan) for name in used))
+def _row(
+    name: str, e: Estimate, judged: Estimate, mu: Mu, where: str, f_range: tuple[float, float]
+) -> Row:
+    low, high = (float(end) for end in e.interval())
+    return Row(
+        name=name,
+        value=float(e.value),
+        standard_error=float(e.standard_error),
+        interval_low=low,
+        interval_high=high,
+        relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
+        draws=e.draws,
+        verdict=_level(judged),
+        remark=_remark(e, judged, mu, where, f_range),
+        f_width=f_range[1] - f_range[0],
+    )
 
 
 def _remark(
@@ -233,10 +192,29 @@ def _remark(
         return f"no draw falls {where}: the estimate is 0, its error unknown"
     if not found.standard_error > ROUNDING * abs(value):
         return "all draws agree: its error is unknown"
-    level = judged.verdict.level
-    if level != LEVELS[-1] and not low <= value <= high:
-        return (
-            f"outside [{low:g}, {high:g}], where f lies: the ratio of two separate estimates can "
-            "leave it"
-        )
-    return "" if level == LEVELS[0] else in_symbols(judged.verdict.text)
+    if _level(judged) == RELIABLE:
+        if low <= value <= high:
+            return ""
+        return f"outside [{low:g}, {high:g}], where f lies: a ratio of two estimates can leave it"
+    return f"{_level(judged)}: {_reason(judged)}"
+
+
+def _level(found: Estimate) -> str:
+    return str(found.verdict.level)
+
+
+def _reason(found: Estimate) -> str:
+    """The first reason for a verdict, in a few words of the page."""
+    text = found.verdict.text.partition(": ")[2]
+    if text.startswith("all draws together disagree"):
+        return "all draws together contradict it"
+    if text.startswith("only about"):
+        return "a few draws make most of its error"
+    return in_symbols(text.partition(": ")[0])
+
+
+def _training_seconds(proposals: Proposals) -> float:
+    """Seconds of training of the proposals that AMCI draws from; NaN if not recorded."""
+    recorded = proposals.card.get("configuration", {}).get("seconds", {})
+    used = [name for name in ("q1_plus", "q1_minus", "q2") if getattr(proposals, name) is not None]
+    return float(sum(recorded.get(name, math.nan) for name in used))

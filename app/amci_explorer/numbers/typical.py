@@ -2,9 +2,8 @@ r"""How typical an observation is: where it lies among draws from p(y)."""
 
 from __future__ import annotations
 
-__all__ = ["DRAWS", "typical"]
+__all__ = ["DRAWS", "as_extreme"]
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,30 +17,28 @@ from amci_core.models import Problem
 DRAWS = 50_000
 
 
-def typical(problem: Problem, y: Sequence[float]) -> float:
-    """Share of the draws from p(y) that lie as far out as y, of `DRAWS`; NaN without a y.
+def as_extreme(problem: Problem, y: Sequence[float]) -> int:
+    """How many of `DRAWS` simulated observations are as extreme as y, or more.
 
-    A draw lies as far out if its normal scores have the same Mahalanobis distance from the
+    They are as extreme if their normal scores have the same Mahalanobis distance from the
     middle, or a larger one. Normal scores make that free of each coordinate's scale.
 
     Arguments:
-        problem: The problem.
-        y: The observation, (D_y,); empty where nothing is observed.
+        problem: The problem, which has a y.
+        y: The observation, (D_y,).
 
     Example:
         >>> import amci_core as amci
-        >>> 0.4 < typical(amci.problem("tail-1d"), [1.0]) < 0.6
+        >>> 20_000 < as_extreme(amci.problem("tail-1d"), [1.0]) < 30_000
         True
     """
-    if not len(y):
-        return math.nan
     columns, precision, distances = _scored(problem)
     point = np.asarray(y, dtype=float)
     if (point < columns[:, 0]).any() or (point > columns[:, -1]).any():
-        return 0.0
+        return 0
     ranks = [np.searchsorted(known, value) for known, value in zip(columns, point, strict=True)]
     scores = norm.ppf((np.array(ranks) + 0.5) / (DRAWS + 1))
-    return 1 - float(np.searchsorted(distances, scores @ precision @ scores)) / DRAWS
+    return DRAWS - int(np.searchsorted(distances, scores @ precision @ scores))
 
 
 @lru_cache(64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "ANYWHERE",
     "Preset",
-    "about_mu",
     "coordinate_names",
     "coordinates",
     "digits_of",
@@ -92,12 +91,6 @@ LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 ANYWHERE = "where f is not zero"
 # Wider ranges than this are moved in whole numbers.
 WIDE = 100.0
-
-
-def about_mu(problem: Problem) -> str:
-    """What mu is in the definition's sentence: a formula, or a few words; empty if not known."""
-    found: str = TABLE.get(problem.name, {}).get("here", "")
-    return found
 
 
 def where_f_is(problem: Problem) -> str:

@@ -1,117 +1,90 @@
-r"""Above the pictures: what is estimated, what AMCI is worth at the case, and the verdict."""
+r"""Above the pictures: the question, its answer, and why it takes more than one proposal."""
 
 from __future__ import annotations
 
 __all__ = ["HeadlineView"]
 
-import math
-import re
-from collections.abc import Mapping
-from dataclasses import replace
 from html import escape
 
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Results
-from amci_explorer.numbers.known import facts
-from amci_explorer.numbers.typical import typical
+from amci_explorer.numbers.known import exact, level, log_truth
+from amci_explorer.numbers.summary import Summary
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.state import State
 from amci_explorer.views.formula import FORMULA, formula
 from amci_explorer.views.layout import HTML, column
-from amci_explorer.views.style import NARROW, VERDICTS
-from amci_explorer.words.definition import definition
-from amci_explorer.words.diagnosis import sentence
-from amci_explorer.words.headline import RELIABLE, Headline, headline, how_typical
+from amci_explorer.words.headline import answer, how_extreme, lesson, measured, question
 
 DOCS = '<a href="docs/dashboard.md" target="_blank">Documentation</a>'
-# Room for two lines of each, so that nothing below jumps. On a narrow page the definition is last.
-STYLE = f"""
-p {{ margin: 0; }}
-a {{ color: inherit; }}
-.definition, .why {{ font-size: var(--small); line-height: 1.45; color: var(--muted);
-                     min-height: 2.9em; }}
-.headline {{ margin: 2px 0; font-size: var(--headline); line-height: 1.25; font-weight: 600;
-             min-height: 2.5em; color: var(--ink); text-wrap: balance; }}
-b {{ color: var(--of, var(--ink)); font-weight: 600; }}
-.badge {{ display: inline-block; padding: 0 8px; margin-right: 4px; border-radius: 5px;
-          font-weight: 600; color: var(--level);
-          background: color-mix(in srgb, var(--level) 12%, var(--paper)); }}
-@media {NARROW} {{
-  .said {{ display: flex; flex-direction: column; gap: 4px; }}
-  .definition {{ order: 1; }}
-}}
+STYLE = """
+p { margin: 0; text-wrap: pretty; }
+.headline { font-size: var(--headline); line-height: 1.3; font-weight: 600; color: var(--ink); }
+.lesson { margin-top: 4px; font-size: var(--text); line-height: 1.45; color: var(--muted); }
+b { color: var(--of, var(--ink)); font-weight: 600; }
 """
-ABOUT = "p { margin: 0 0 6px 0; font-size: var(--small); line-height: 1.5; }"
+ABOUT = """
+p { margin: 0 0 6px 0; font-size: var(--small); line-height: 1.5; }
+a { color: inherit; }
+"""
 
 
 class HeadlineView:
-    """Creates definition, headline and verdict, with nothing to say.
+    """Creates headline and lesson, empty, and `about` the problem at length.
 
     Arguments:
         state: Whose case they are about.
-        results: Where its numbers come from.
+        results: Where estimates come from, if the problem does not know mu.
     """
 
     def __init__(self, state: State, results: Results) -> None:
         self._state, self._results = state, results
         self.panel = HTML("", STYLE)
         self._about, self._formula = HTML("", ABOUT), HTML("", FORMULA)
-        # The problem at length, for those who want to know more.
         self.about = column(self._about, self._formula)
 
     def show(self) -> None:
         """Says what is known of the state's case."""
-        problem, found = self._state.problem, self._found()
-        here = [each for each in presets(problem) if self._state.at(each)]
+        state, settings = self._state, self._state.settings
+        problem, pair = state.problem, settings.pair
+        proposals = computations_of(problem.name).proposals(settings)
+        names = [
+            name for name in ("q2", "q1_complement") if getattr(proposals, name, None) is not None
+        ]
+        found = self._found()
+        mismatch = level(problem, None, *pair) if found is None else found.level
+        asked = escape(question(problem, state.y, state.theta))
+        self.panel.object = (
+            f'<p class="headline" role="status">{asked} {self._answer(found)}</p>'
+            f'<p class="lesson">{lesson(problem, mismatch, settings.draws, names)}</p>'
+        )
+        here = [preset for preset in presets(problem) if state.at(preset)]
         # Of several at one place, the one that says most of it.
         preset = max(here, key=lambda each: -[*vars(each).values()].count(None), default=None)
-        badge = f'<span class="badge">{found.level.capitalize()}</span>' if found.level else ""
-        reason = sentence(found.reason) if found.level not in ("", RELIABLE) else ""
-        words = [found.note, preset.learnt if preset else ""]
-        why = " ".join([badge, reason, *(escape(text) for text in words if text)])
-        self.panel.object = (
-            f'<div class="said" style="--level: var(--{VERDICTS.get(found.level, "muted")})">'
-            f'<p class="definition">{_coloured(*definition(problem))} {DOCS}</p>'
-            f'<p class="headline" role="status">{_coloured(found.text, found.marks)}</p>'
-            f'<p class="why">{why}</p></div>'
-        )
-        self._about.object = "".join(
-            f"<p>{escape(text)}</p>"
-            for text in (
-                problem.description,
-                f"{preset.name}: {preset.watch}" if preset else "",
-                how_typical(typical(problem, self._state.y)),
-            )
-            if text
-        )
+        words = [problem.description, how_extreme(problem, state.y)]
+        words += [f"{preset.name}: {preset.watch} {preset.learnt}"] if preset else []
+        paragraphs = [escape(text) for text in words if text]
+        self._about.object = "".join(f"<p>{text}</p>" for text in [*paragraphs, DOCS])
         self._formula.object = formula(problem.formula)
 
-    def _found(self) -> Headline:
-        choice, names = self._state.settings, ("summary", "errors")
-        failed = [self._results.failed(name) for name in names]
-        if any(asked is not None and asked.settings == choice for asked in failed):
-            return Headline("The errors could not be computed here.")
-        store = computations_of(choice.problem)
-        total = choice.draws * len(store.proposals(choice).present)
-        known = facts(self._state.problem, *choice.pair, total)
-        if store.plain:
-            # E2 is known: nobody would self-normalize.
-            known = replace(known, bound=math.nan)
-        results = [self._results.of(name) for name in names]
-        summary, curves = (r.value if r and r.asked.settings == choice else None for r in results)
-        # None come after a cancelled one.
-        complete = not self._results.is_running("errors")
-        return headline(known, summary, curves, complete=complete)
+    def _found(self) -> Summary | None:
+        """The figures of the case, if they are there."""
+        result = self._results.of("summary")
+        current = result is not None and result.asked.settings == self._state.settings
+        return result.value if result is not None and current else None
 
-
-def _coloured(text: str, marks: Mapping[str, str]) -> str:
-    """A text as HTML, with these words in the colours of their curves."""
-    # A number stays with its unit.
-    text = text.replace(" %", "\u00a0%")
-    words = "|".join(re.escape(word) for word in sorted(marks, key=len, reverse=True)) or "$^"
-    return "".join(
-        f'<b style="--of: var(--of-{marks[part]})">{escape(part)}</b>'
-        if part in marks
-        else escape(part)
-        for part in re.split(f"({words})", text)
-    )
+    def _answer(self, found: Summary | None) -> str:
+        problem, pair = self._state.problem, self._state.settings.pair
+        mu = exact(problem, *pair)
+        text = answer(problem, mu, log_truth(problem, *pair))
+        if not text and found is not None:
+            text = answer(problem, found.mu)
+        if text:
+            return text
+        if found is not None:
+            row = found.row("amci-cv")
+            about = f"About {measured(row.value, *row.interval)[0]}."
+            return about if row.is_reliable else "These draws cannot tell."
+        failed = self._results.failed("summary")
+        is_over = failed is not None and failed.settings == self._state.settings
+        return "Not known." if is_over else "Measuring …"

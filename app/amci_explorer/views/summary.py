@@ -1,4 +1,4 @@
-r"""The case in numbers: tiles, and one run of every estimator."""
+r"""Below the pictures: the case in one line, and all estimators to those who unfold them."""
 
 from __future__ import annotations
 
@@ -8,31 +8,74 @@ import math
 from html import escape
 from typing import Any
 
+import numpy as np
+
+from amci_core.diagnostics.verdict import LEVELS
 from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute.requests import Request
-from amci_explorer.numbers.summary import Summary
+from amci_explorer.compute.results import Results
+from amci_explorer.numbers.summary import Row, Summary
 from amci_explorer.state.state import State
-from amci_explorer.text import number
+from amci_explorer.text import doubt, duration, effective, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import HTML, WIDE
+from amci_explorer.views.inputs import flat_button
+from amci_explorer.views.layout import HTML, WIDE, column, hide, row
+from amci_explorer.views.style import VERDICTS
 from amci_explorer.words import HELP
+from amci_explorer.words.headline import measured
 
-STYLE = """
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; }
-.tiles div { border-left: 3px solid var(--line); padding-left: 10px; font-size: var(--small);
-             line-height: 1.4; min-height: 7em; }
-.tiles b { display: block; font-size: var(--title); line-height: 1.5; }
-table { border-collapse: collapse; font-size: var(--text); width: 100%; }
-caption, th { text-align: left; font-size: var(--small); color: var(--muted); }
-th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-td:last-child { white-space: normal; min-width: 150px; width: 40%; }
-td i { display: inline-block; width: 20px; height: 4px; margin: 0 6px 3px 0; }
+RELIABLE = LEVELS[0]
+DEFAULT = "amci-cv"
+# Each ESS within this of the number of draws is called that number.
+ALL = 0.995
+LINE = """
+p { margin: 0; display: flex; flex-wrap: wrap; gap: 2px 24px; align-items: baseline;
+    font-size: var(--text); line-height: 1.6; min-height: 1.6em; color: var(--muted); }
+b { color: var(--ink); font-weight: 600; }
+.badge { padding: 0 8px; border-radius: 5px; font-weight: 600; color: var(--level);
+         background: color-mix(in srgb, var(--level) 12%, var(--paper)); }
 """
-NAMES = ("estimator", "estimate", "standard error", "relative error")
+TABLE = """
+table { border-collapse: collapse; font-size: var(--small); width: 100%; margin-top: 8px; }
+p { margin: 8px 0 0; font-size: var(--small); line-height: 1.5; color: var(--muted); }
+th { text-align: left; color: var(--muted); }
+th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td:last-child { white-space: normal; min-width: 150px; }
+td i { display: inline-block; width: 20px; height: 4px; margin: 0 6px 3px 0; }
+svg { display: block; width: 100%; min-width: 160px; height: 16px; }
+"""
+# The line takes the room, and the buttons a line of their own where there is none.
+ROW = """
+:host { flex-wrap: wrap !important; justify-content: flex-end; }
+:host > div:first-of-type { flex: 1 1 480px !important; width: auto !important; min-width: 0; }
+"""
+PANEL = ":host { background: var(--paper); border-radius: 10px; padding: 6px 16px; }"
+FOLDED, UNFOLDED = "All estimators and numbers ▾", "All estimators and numbers ▴"
+WHAT_IT_SAYS = dict(
+    zip(
+        LEVELS,
+        (
+            "Its 95 % interval can be trusted",
+            "These draws do not determine its error",
+            "Its error bar cannot be trusted",
+        ),
+        strict=True,
+    )
+)
+TO_DIAGNOSTICS = """
+const find = root => {
+    for (const el of root.querySelectorAll("*")) {
+        const found = el.classList.contains("part-diagnostics") ? el
+            : el.shadowRoot && find(el.shadowRoot)
+        if (found) { return found }
+    }
+}
+find(document)?.scrollIntoView()
+"""
 
 
 class SummaryCard(Card):
-    """The figures of the case, and one run of every estimator."""
+    """Verdict, estimate, mismatch and training in a line, and one run of every estimator."""
 
     name = "summary"
     title = "This case in numbers"
@@ -40,55 +83,142 @@ class SummaryCard(Card):
     compares = True
     help = HELP["summary"]
 
+    def __init__(self, state: State, results: Results) -> None:
+        super().__init__(state, results)
+        self.panel = column(self.body, self.status, stylesheet=PANEL)
+
     def content(self) -> list[Any]:
-        self._text = HTML("", STYLE, WIDE)
-        return [self._text]
+        self._line, self._table, self._more = HTML("", LINE), HTML("", TABLE, WIDE), column()
+        flat: dict[str, Any] = {"variant": "text", "sizing_mode": None}
+        self._fold = flat_button(FOLDED, lambda _: self._unfold(), **flat)
+        self._find = flat_button("Find an answer", lambda _: self._to_diagnostics(), **flat)
+        self._find.js_on_click({}, TO_DIAGNOSTICS)
+        return [row(self._line, self._find, self._fold, stylesheet=ROW), self._more]
 
     def asked(self, case: State) -> Request:
         return Request("summary", case.settings)
 
     def clear(self) -> None:
-        # What is to come has its place: nothing below jumps when it does.
-        rows = [(name, ["–", "–", "–", ""]) for name in self.store.estimators if name != "bound"]
-        tiles = [("", "–", "")] * (2 + len(self.store.terms))
-        self._text.object = self._html(tiles, rows, "One run of every estimator")
+        self._line.object = "<p>Measuring …</p>"
+        self._table.object = ""
+        hide(self._find, True)
 
     def draw(self, found: Summary, *, complete: bool) -> None:
-        text = self._of(found)
+        self._line.object = self._in_a_line(found)
+        hide(self._find, found.verdict == RELIABLE)
+        text = self._estimators(found)
         if self.reference is not None:
-            text = f"{text}<h3>A, the reference case</h3>{self._of(self.reference.value)}"
-        self._text.object = text
+            text = f"{text}<h3>A, the reference case</h3>{self._estimators(self.reference.value)}"
+        self._table.object = text
         if self.shown is not None:
             self.state.learn(self.shown.asked.settings, found.level)
 
-    def _of(self, found: Summary) -> str:
-        caption = (
-            f"One run of every estimator, {found.total:,} draws from proposals and "
-            f"{found.judging:,} from the defensive density"
-        )
-        rows = []
-        for row in found.rows:
-            error = _relative(row.relative_error, found.mu.error)
-            cells = [number(row.value, 4), row.doubt, error, escape(row.remark)]
-            rows.append((row.name, cells))
-        return self._html(found.figures(), rows, caption)
+    def _unfold(self) -> None:
+        self._more[:] = [] if len(self._more) else [self._table, self.csv]
+        self._fold.label = UNFOLDED if len(self._more) else FOLDED
 
-    def _html(
-        self, tiles: list[tuple[str, str, str]], rows: list[tuple[str, list[str]]], caption: str
-    ) -> str:
-        figures = "".join(
-            f"<div>{name}<b>{figure}</b>{escape(words)}</div>" for name, figure, words in tiles
+    def _to_diagnostics(self) -> None:
+        self.state.set(card="diagnostics")
+        self.state.commit()
+
+    def _in_a_line(self, found: Summary) -> str:
+        best, mu, level = found.row(DEFAULT), found.mu, found.level
+        reliable = found.verdict == RELIABLE
+        text, digits = measured(best.value, *best.interval)
+        value, *rest = text.partition(" ±")
+        estimate = f"μ = <b>{value}</b>{''.join(rest)}"
+        if not reliable:
+            estimate, digits = f"μ ≈ <b>{number(best.value)}</b>, error not known", 5
+        truth = "truth not known"
+        if not math.isnan(mu.value):
+            # Fewer where it is itself an estimate.
+            digits = min(digits, 2 - math.ceil(math.log10(mu.error))) if mu.error else digits
+            name = "reference value" if mu.name == "reference" else mu.name
+            truth = f"{name} {number(mu.value, digits)}"
+        mismatch = "mismatch: too few draws to say"
+        if not math.isnan(level.value):
+            error = f" ± {number(level.error, 1)}" if level.error else ""
+            mismatch = f"mismatch <b>{number(level.value, 2)}{error} nats</b>"
+        parts = [f"{estimate}, {truth}", mismatch]
+        if not math.isnan(found.training):
+            problem = self.state.problem
+            every = [n for n, v in (("y", problem.y), ("θ", problem.theta)) if v is not None]
+            for_all = f", for every {' and '.join(every)}" if every else ""
+            parts.append(f"trained in <b>{duration(found.training)}</b>{for_all}")
+        verdict = (
+            f'<span class="badge" title="{WHAT_IT_SAYS[found.verdict]}" '
+            f'style="--level: var(--{VERDICTS[found.verdict]})">{found.verdict.capitalize()}'
+            f"</span>{'' if reliable else f' <span>{escape(found.reason)}</span>'}"
         )
-        head = "".join(f"<th>{name}</th>" for name in NAMES)
-        body = "".join(
-            f'<tr><td><i style="background: {ESTIMATORS[name].colour(self.dark)}"></i>'
-            f"{ESTIMATORS[name].label}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-            for name, cells in rows
+        return f"<p>{verdict}{''.join(f'<span>{part}</span>' for part in parts)}</p>"
+
+    def _estimators(self, found: Summary) -> str:
+        known = not math.isnan(found.mu.value)
+        centre = found.mu.value if known else found.row(DEFAULT).value
+        reach = [
+            max(abs(end - centre) for end in (row.value, *_judged(row))) for row in found.rows
+        ]
+        # Half of the intervals are whole.
+        span = 1.2 * float(np.median(reach)) or 1.0
+        around = f"95 % intervals, {'truth' if known else 'estimate'} ± {number(span, 2)}"
+        head = "".join(
+            f"<th>{name}</th>"
+            for name in ("estimator", "estimate", "standard error", "relative error", around, "")
         )
+        rows = "".join(
+            f"<tr><td><i style='background: {ESTIMATORS[row.name].colour(self.dark)}'></i>"
+            f"{ESTIMATORS[row.name].label}</td><td>{number(row.value, 4)}</td>"
+            f"<td>{doubt(row.standard_error, row.f_width, judged=row.is_reliable)}</td>"
+            f"<td>{_relative(row.relative_error, found.mu.error)}</td>"
+            f"<td>{self._bar(row, centre, span)}</td><td>{escape(row.remark)}</td></tr>"
+            for row in found.rows
+        )
+        words = " ".join(
+            [
+                f"One run of every estimator: {found.total:,} draws from proposals and "
+                f"{found.judging:,} from the defensive density.",
+                *(_about(found, term) for term in found.effective),
+            ]
+        )
+        table = f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{rows}</table></div>'
+        return f"{table}<p>{words}</p>"
+
+    def _bar(self, row: Row, centre: float, span: float) -> str:
+        """An interval on the common axis; an estimate beyond it is an arrow."""
+
+        def at(value: float) -> float:
+            return round(100 + 96 * max(-1.0, min((value - centre) / span, 1.0)), 1)
+
+        x, (low, high) = at(row.value), map(at, _judged(row) or (row.value, row.value))
+        mark = f'<circle cx="{x}" cy="8" r="3"/>'
+        if abs(row.value - centre) > span:
+            mark = f'<path d="M{x} 8l{-8 if x > 100 else 8} -5v10z"/>'
+        colour = ESTIMATORS[row.name].colour(self.dark)
         return (
-            f'<div class="tiles">{figures}</div><div class="wide" tabindex="0"><table>'
-            f"<caption>{caption}</caption><tr>{head}<td></td></tr>{body}</table></div>"
+            f'<svg viewBox="0 0 200 16" aria-hidden="true" fill="{colour}" stroke="{colour}">'
+            f'<path d="M100 0V16" stroke="var(--muted)" stroke-dasharray="2 2"/>'
+            f'<path d="M{low} 8H{high}" stroke-width="3"/>{mark}</svg>'
         )
+
+
+def _judged(row: Row) -> tuple[float, float] | tuple[()]:
+    """The interval of an estimator if it can be trusted."""
+    return row.interval if row.is_reliable and np.isfinite(row.interval).all() else ()
+
+
+def _about(found: Summary, term: str) -> str:
+    """How well a term's proposal serves it, in a sentence."""
+    name = {"E1_plus": "q₁⁺" if "E1_minus" in found.effective else "q₁", "E1_minus": "q₁⁻"}
+    proposal, size = name.get(term, "q₂"), found.effective[term]
+    text = f"ESS of {found.seen:,} draws from {proposal}: {effective(size)}."
+    if size > ALL * found.seen:
+        text = f"From {proposal} every draw counts."
+    if size == 0:
+        text = f"No draw from {proposal} has any weight."
+    if term == "E2" and found.hits is not None:
+        text += f" {found.hits:,} of {found.total:,} draws from q₂ lie {found.where}"
+        text += ": q₂ alone says nothing about f." if found.hits == 0 else "."
+    return text
 
 
 def _relative(error: float, of_mu: float) -> str:

@@ -1,244 +1,191 @@
-r"""The page's headline: what AMCI is worth at this case, in one sentence, from its numbers."""
+r"""The first words of the page: a question, its answer, and why AMCI uses several proposals."""
 
 from __future__ import annotations
 
-__all__ = [
-    "EXACT",
-    "RELIABLE",
-    "Headline",
-    "compare",
-    "headline",
-    "how_typical",
-    "position",
-    "stands",
-]
+__all__ = ["answer", "how_extreme", "lesson", "measured", "question"]
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Sequence
+from html import escape
 
-import numpy as np
+from amci_core.models import Problem
+from amci_explorer.numbers.known import Level, Mu
+from amci_explorer.numbers.typical import DRAWS, as_extreme
+from amci_explorer.problems import registry
+from amci_explorer.problems.presets import TABLE
+from amci_explorer.text import number
 
-from amci_core.diagnostics.verdict import LEVELS
-from amci_core.evaluation import ErrorCurves, runs_by_draws
-from amci_core.evaluation.runs import is_determined, least_effective
-from amci_explorer.colours import ESTIMATORS, PLAIN
-from amci_explorer.numbers.known import Facts
-from amci_explorer.numbers.summary import Summary
-from amci_explorer.text import duration, number, percent
-
-RELIABLE, MORE_DRAWS, NO_TRUST = LEVELS
-# Below this relative error an estimate is exact to rounding.
-EXACT = 1e-11
-# An error above this makes an estimate useless, with any verdict.
-USELESS = 0.5
 # Below this mismatch, in nats, f is nearly the same everywhere.
-NOTHING_TO_GAIN = 0.1
-# How the sentence names an estimator, where its label in pictures would not say enough.
-NAMES = {
-    "snis-q1": "SNIS from q₁",
-    "snis-q2": "SNIS from q₂",
-    "snis-qm": "SNIS from the mixture qₘ",
-    "snis-qm-stratified": "SNIS from the same draws",
-}
-# The effective number of errors from which on an undetermined mean is shown, as
-# "about" and one digit: rare runs make it, and it is right within a factor of two or so.
-ROUGH = 8
-# The runs from which on the headline gives errors, before all are there.
-ENOUGH = 250
-# Draws from which on the bound, which is asymptotic, is shown.
-BOUND_FROM = 10
+LITTLE = 0.1
+# Vectors with more coordinates are not written out.
+LONGEST = 3
+# Relative error below which a number is exact to rounding.
+ROUNDING = 1e-12
+COMPARISON = re.compile(r"[^<>()]+[<>]=?[^<>()]+")
+SCALES = {1e12: "trillion", 1e9: "billion", 1e6: "million"}
 
 
-@dataclass(frozen=True)
-class Headline:
-    """What stands in large type, and below it.
-
-    Arguments:
-        text: A sentence or two.
-        level: One of `LEVELS`, whose colour it has; empty where nothing is judged.
-        reason: Why that level, in a sentence.
-        note: What the errors are, the bound on self-normalized samplers, and the time of training.
-        marks: Words of the text that have the colour of a curve, and that curve's estimator.
-    """
-
-    text: str
-    level: str = ""
-    reason: str = ""
-    note: str = ""
-    marks: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Root mean squared relative errors at one number of draws; NaN if the runs do not show one.
-
-    Arguments:
-        amci: AMCI's.
-        control: AMCI's with control variates.
-        rival: The best of the estimators that AMCI is compared with; empty if there is none.
-        best: The rival's error.
-        rough: Errors known to one digit.
-    """
-
-    amci: float = math.nan
-    control: float = math.nan
-    rival: str = ""
-    best: float = math.nan
-    rough: frozenset[str] = frozenset()
-
-
-def headline(
-    facts: Facts,
-    found: Summary | None = None,
-    curves: ErrorCurves | None = None,
-    *,
-    complete: bool = True,
-) -> Headline:
-    """The sentence for a case, from what is exact and what has been measured so far.
-
-    Arguments:
-        facts: What is known of the case.
-        found: Its figures, once they are there.
-        curves: Its error curves, once there are some.
-        complete: Whether the curves get no further runs.
-    """
-    level, text, note = "", "", f"Errors are root mean squares.{_bound(facts)}"
-    if found is not None:
-        level = found.verdict
-        if level == NO_TRUST:
-            text = "Do not trust AMCI here. "
-        elif found.level.value < NOTHING_TO_GAIN:
-            text = "f barely changes the posterior here (small mismatch). "
-        if not math.isnan(found.training):
-            note += f" Training took {duration(found.training)}."
-    reason = found.reason if found is not None else ""
-    marks = {"AMCI": "amci"}
-    if curves is not None:
-        at = position(curves, facts.draws)
-        if not (complete or stands(curves, at)):
-            curves = None
-        elif level == RELIABLE and not curves["amci"].mean[at] < USELESS**2:
-            level = MORE_DRAWS
-    errors = Compared() if curves is None else compare(curves, at)
-    unknown = "an undetermined amount" if complete else "an amount not yet determined"
-    if facts.log_mu == -math.inf or (curves is not None and np.isnan(curves.truth_error)):
-        text = "μ is 0 here, so the relative error is undefined: choose MSE below."
-    elif curves is not None and (errors.amci >= 0 or errors.control >= 0 or errors.best >= 0):
-        text += f"With {curves.draws[at]:,} draws AMCI "
-        if errors.amci < EXACT:
-            text += "is exact (Theorem 1)"
-        else:
-            text += f"errs by {_error(errors.amci, unknown, about='amci' in errors.rough)}"
-            if not math.isnan(errors.control):
-                control = _error(errors.control, about="amci-cv" in errors.rough)
-                text += f" (with control variates {control})"
-        if errors.rival:
-            label = NAMES.get(errors.rival, ESTIMATORS[errors.rival].label)
-            best = _error(errors.best, unknown, about=errors.rival in errors.rough)
-            text, marks = f"{text}, {label} by {best}", {**marks, label: errors.rival}
-        text += "."
-    elif curves is not None and complete:
-        few = "a few of them make most of it. More runs or draws may help."
-        text += f"Too few runs to estimate the errors: {few}"
-    else:
-        text += f"{_known(facts)}Measuring the errors …"
-    return Headline(text, level, reason, note, marks)
-
-
-def position(curves: ErrorCurves, total: int) -> int:
-    """Which of the curves' numbers of draws is that of a run."""
-    return int(np.searchsorted(curves.draws, min(total, int(curves.draws[-1]))))
-
-
-def stands(curves: ErrorCurves, at: int) -> bool:
-    """Whether the headline gives errors: from half the runs wanted, or 250, on.
-
-    Arguments:
-        curves: Error curves that grow.
-        at: Which of their numbers of draws.
-    """
-    wanted = runs_by_draws(curves.runs_wanted, curves.draws)[at]
-    return bool(curves["amci"].runs[at] >= min(wanted / 2, ENOUGH))
-
-
-def compare(curves: ErrorCurves, at: int) -> Compared:
-    """Errors of AMCI, with control variates too, and of the best self-normalized sampler.
-
-    A sampler whose median is below the least error that the runs show may have the least itself.
-    Who gives one answer in nearly all runs, as SNIS with a q1 that is never below the threshold,
-    does not estimate: its error says how far that answer is from the truth.
-
-    Arguments:
-        curves: Error curves.
-        at: Which of their numbers of draws.
-    """
-    found = {
-        name: math.sqrt(curve.mean[at])
-        if curve.known or is_determined(curve.mean[at], curve.effective[at], ROUGH)
-        else math.nan
-        for name, curve in curves.by_name.items()
-    }
-    quartiles = {n: [float(q[at]) for q in c.quartiles] for n, c in curves.by_name.items()}
-    # If E2 is known, self-normalizing is pointless.
-    plain = [name for name in found if name in PLAIN]
-    rivals = [
-        name
-        for name in plain or found
-        if name in (*PLAIN, *NAMES)
-        and (quartiles[name][0] < quartiles[name][2] or quartiles[name][1] < EXACT**2)
-    ]
-    size = {n: found[n] if found[n] >= 0 else math.sqrt(quartiles[n][1]) for n in rivals}
-    rival = min((n for n in size if size[n] < math.inf), key=lambda name: size[name], default="")
-    # Errors of curves that grow have two digits once they are known as well as in the end.
-    least = least_effective(runs_by_draws(curves.runs_wanted, curves.draws)[at])
-    return Compared(
-        amci=found["amci"],
-        control=found["amci-cv"],
-        rival=rival,
-        best=found.get(rival, math.nan),
-        rough=frozenset(
-            name
-            for name, curve in curves.by_name.items()
-            if not is_determined(curve.mean[at], curve.effective[at], least)
-        ),
+def question(problem: Problem, y: Sequence[float], theta: Sequence[float]) -> str:
+    """What is estimated, in the problem's own words; of other problems in the field's."""
+    f = registry.split(problem.name)[1]
+    asked = TABLE.get(problem.name, {}).get("question", "")
+    if not asked:
+        asked = "How likely is {f}" if COMPARISON.fullmatch(f) else "What is the mean of {f}"
+        asked += ", given {seen}" * bool(y) + ", at {parameter}" * bool(theta) + "?"
+    text = asked.format(
+        f=f or "f",
+        y=y,
+        theta=theta,
+        seen=_named("y", y),
+        parameter=_named("θ", theta),
+        threshold=_vector(theta) or "θ",
     )
+    return re.sub(r"-(?=[\d.])", "−", text)
 
 
-def how_typical(share: float) -> str:
+def answer(problem: Problem, mu: Mu, log_mu: float = math.nan) -> str:
+    """mu in a sentence; empty if it is not known.
+
+    Arguments:
+        problem: The problem.
+        mu: Its value, or a reference value.
+        log_mu: log|mu| in nats, if the problem knows it.
+    """
+    if math.isnan(mu.value):
+        return ""
+    of = TABLE.get(problem.name, {})
+    if "among" in of or COMPARISON.fullmatch(registry.split(problem.name)[1]):
+        return _chance(mu.value, log_mu, of.get("among", ""))
+    # Two sides can cancel but for rounding.
+    value = mu.value if problem.nonnegative or abs(mu.value) > ROUNDING else 0.0
+    return f"{_decimal(value)}."
+
+
+def measured(value: float, low: float, high: float) -> tuple[str, int]:
+    """An estimate with its 95 % interval, as 0.1803 ± 0.0016, and its significant digits."""
+    half = max(high - value, value - low)
+    if half <= ROUNDING * abs(value):
+        return f"{number(value, 5)}, exact up to rounding", 5
+    digits = max(2, 2 + _size(value) - _size(half)) if value else 2
+    if min(high - value, value - low) < 0.9 * half:
+        return f"{number(value, 3)}, between {number(low, 3)} and {number(high, 3)}", digits
+    power = 0 if -3 <= _size(value) < 4 else _size(value)
+    decimals = max(0, 1 - _size(half) + power)
+    text = " ± ".join(f"{each / 10.0**power:,.{decimals}f}" for each in (value, half))
+    text = text.replace("-", "−")
+    return f"({text}){number(10.0**power, 1)[1:]}" if power else text, digits
+
+
+def lesson(problem: Problem, level: Level, draws: int, proposals: Sequence[str]) -> str:
+    """Why there are so many proposals, as HTML with names in the colours of their curves.
+
+    Arguments:
+        problem: The problem.
+        level: Its mismatch.
+        draws: Draws from each proposal.
+        proposals: The names of those drawn from.
+    """
+    known, evidence = TABLE.get(problem.name, {}), "q2" in proposals
+    of_x, of_y = ("prior", "E₂") if problem.y is None else ("posterior", "p(y)")
+    good = _in("q2" if evidence else "prior", f"Draws that match the {of_x}")
+    one = "uses one proposal for each integral"
+    mu = "E₁" if problem.nonnegative else "E₁⁺ − E₁⁻"
+    if level.value < LITTLE and "among" in known and "q1_complement" in proposals:
+        why = f"{good} nearly all get there: the rare event is to miss."
+        one = f"draws that too, from {_in('q1_complement', 'q₁ᶜ')}"
+    elif level.value < LITTLE:
+        why = f"{good} do well alone here: there is less to gain."
+    elif not problem.nonnegative:
+        plus, minus = known.get("sides", ("Positive f", "negative f"))
+        rest = f" and {_in('q2', of_y)}" if evidence else ""
+        both = f"{_in('q1', plus)}{',' if rest else ' and'} {_in('q1_minus', minus)}"
+        why = f"{both}{rest} need different draws."
+    else:
+        share = math.exp(-level.value)
+        often = (
+            "only sometimes" if share > 0.1 else "hardly ever" if share * draws > 0.1 else "never"
+        )
+        often = "need not" if math.isnan(share) else often
+        there = "there" if known else "where f is large"
+        miss = f"; {_in('q1', 'draws that get there')} miss {of_y}" if evidence else ""
+        why = f"{good} {often} get {there}{miss}."
+    if not evidence and problem.nonnegative:
+        one = "uses one proposal, for the one unknown integral"
+    if evidence:
+        mu = f"{mu} / E₂" if problem.nonnegative else f"({mu}) / E₂"
+    return f"{why} {_in('amci-cv', 'AMCI')} {one}: μ = {mu}."
+
+
+def how_extreme(problem: Problem, y: Sequence[float]) -> str:
     """How many observations are like this one, in a sentence; empty without an observation."""
-    if math.isnan(share):
+    if not y:
         return ""
-    return f"{percent(share)} of all observations lie at least as far from the middle."
+    found = as_extreme(problem, y)
+    if not found:
+        return f"None of {DRAWS:,} simulated observations is as extreme."
+    if found > 0.1 * DRAWS:
+        return f"About {100 * found / DRAWS:.0f} in 100 simulated observations are as extreme."
+    return f"About 1 in {float(f'{DRAWS / found:.2g}'):,.0f} simulated observations is as extreme."
 
 
-def _known(facts: Facts) -> str:
-    if math.isnan(facts.mu) or facts.mu == 0:
-        return ""
-    text = f"μ is {number(facts.mu, 3)} here"
-    if facts.draws * facts.reached >= 1:
-        text += f": f is not zero at {number(facts.draws * facts.reached, 2)} of {facts.draws:,} "
-        text += "posterior draws, on average"
-    elif facts.reached > 0:
-        sets = number(1 / -math.expm1(facts.draws * math.log1p(-facts.reached)), 2)
-        text += f": of {sets} sets of {facts.draws:,} posterior draws one has a draw where f is "
-        text += "not zero"
-    return f"{text}. "
+def _named(name: str, values: Sequence[float]) -> str:
+    """A vector's name and numbers; of a long one the name alone."""
+    text = _vector(values)
+    alike = len(values) > 1 and text[:1] != "("
+    return f"{name} = {text}" + " in each" * alike if text else name
 
 
-def _bound(facts: Facts) -> str:
-    if math.isnan(facts.bound) or facts.draws < BOUND_FROM:
-        return ""
-    least = _error(facts.bound)
-    return f" Asymptotic bound for SNIS with independent draws from one proposal: {least}."
+def _vector(values: Sequence[float]) -> str:
+    """Its numbers, one if they are alike; empty for many others."""
+    # Plus zero: no coordinate is at minus zero.
+    text = [f"{value + 0.0:.3g}" for value in values]
+    if len(set(text)) == 1:
+        return text[0]
+    return f"({', '.join(text)})" if len(text) <= LONGEST else ""
 
 
-def _error(error: float, unknown: str = "", *, about: bool = False) -> str:
-    if math.isnan(error):
-        return unknown
-    if error < EXACT:
-        return "floating-point rounding only"
-    digits, hedge = (1, "about ") if about else (2, "")
-    if error >= 10:
-        return f"{hedge}a factor of {number(error, digits)}"
-    return f"{hedge}{number(100 * error, digits)} %"
+def _chance(p: float, log_p: float, among: str) -> str:
+    """A probability: one in so many, so many of 100, or all but one in so many."""
+    if 0.1 <= p <= 0.99:
+        return f"In {100 * p:.0f} of 100 {among or 'cases'}."
+    rare = p < 0.5
+    log_p = math.log(p) if rare and p > 0 else log_p
+    nats = -log_p if rare else -math.log(max(1 - p, ROUNDING))
+    if not nats < math.inf or (not rare and 1 - p <= ROUNDING):
+        return "Practically never." if rare else "Practically always."
+    if among:
+        return f"In {'' if rare else 'all but '}one of {_rounded(nats)} {among}."
+    return f"{'One' if rare else 'Almost surely: all but one'} in {_rounded(nats)}."
+
+
+def _rounded(nats: float) -> str:
+    """e to that power, for reading: 4,915; 714,000; 168 billion."""
+    if nats > 690:
+        return "more than 10³⁰⁰"
+    n = math.exp(nats)
+    if n < 1e4:
+        return f"{n:,.0f}"
+    n = float(f"{n:.3g}")
+    if n >= 1e15:
+        return number(n)
+    scale = next((scale for scale in SCALES if n >= scale), 1.0)
+    return f"{n / scale:,.15g} {SCALES.get(scale, '')}".strip()
+
+
+def _size(value: float) -> int:
+    """The power of ten of its first digit."""
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def _decimal(value: float) -> str:
+    """A value with three digits, and two decimals at least."""
+    if not 0.00995 < abs(value) < 1e4:
+        return number(value)
+    decimals = len(f"{value:.3g}".partition(".")[2])
+    return f"{value:,.{max(2, decimals)}f}".replace("-", "−")
+
+
+def _in(curve: str, text: str) -> str:
+    """A text in the colour of a curve."""
+    return f'<b style="--of: var(--of-{curve})">{escape(text)}</b>'
