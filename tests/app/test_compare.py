@@ -68,7 +68,7 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
 def test_figures_of_both_are_shown_until_the_case_is_let_go_of(in_a_loop):
     def body(turned):
         explorer = compared(turned)
-        (text,) = explorer.summary.body
+        text = explorer.summary._table
         assert text.object.count("One run of every estimator") == 2
         explorer.state.compare(here=False)
         explorer.state.commit()

@@ -167,7 +167,7 @@ def test_far_from_training_amci_is_wrong_though_its_own_draws_agree(at_preset):
     assert summary.effective["E1_plus"] < 1
     row = summary.rows[0]
     assert row.relative_error < -0.3
-    assert row.remark.startswith("do not trust: all draws together disagree")
+    assert row.remark.startswith("do not trust: all draws together contradict it")
 
 
 def test_with_control_variates_the_same_draws_repair_it(at_preset):

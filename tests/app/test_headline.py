@@ -1,196 +1,216 @@
-r"""The headline follows from numbers: wins, losses, verdicts and what is not known."""
+r"""The first words hold question, answer and lesson to each problem, by another route to mu."""
 
-import dataclasses
-import math
 import re
-from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from amci_explorer.compute.computations import computations_of
-from amci_explorer.numbers.known import Facts, facts
+from amci_explorer.compute.results import Result, Results
+from amci_explorer.numbers.known import Level, Mu
+from amci_explorer.problems.presets import PRESETS
 from amci_explorer.state.state import State
-from amci_explorer.text import number
-from amci_explorer.words.headline import compare, headline, how_typical, position
+from amci_explorer.views.headline import HeadlineView
+from amci_explorer.words.headline import answer, lesson, measured, question
+from scipy.stats import norm
 
 import amci_core as amci
-from amci_core.models import Problem
 
-PROBLEM = amci.problem("tail-1d")
-
-
-@pytest.fixture(autouse=True)
-def few_budgets(monkeypatch):
-    """The headline is about one number of draws."""
-    monkeypatch.setattr("amci_explorer.compute.computations.TOTALS", (2, 400))
+SCALES = {"": 1, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+NUMBER = r"−?[\d,.]*\d(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
 
 
-@cache
-def numbers(problem, *, runs=60, **choices):
-    state = State(problem)
-    state.move(y=choices.pop("y", None), theta=choices.pop("theta", None))
-    state.set(runs=runs, **choices)
-    store = computations_of(problem)
-    summary = store.summary(state.settings).run()
-    curves = store.error_curves(state.settings).run()
-    return facts(state.problem, *state.settings.pair, summary.total), summary, curves
+def read(text):
+    """The number in a text."""
+    mantissa, _, power = text.replace(",", "").replace("−", "-").partition(" × 10")
+    return float(mantissa) * 10.0 ** int(power.translate(RAISED) or 0)
 
 
-def at_total(curves, summary, name):
-    return math.sqrt(float(curves[name].mean[list(curves.draws).index(summary.total)]))
+def said(text):
+    """mu as an answer says it."""
+    if found := re.fullmatch(r"In (\d+) of 100 (cases|such patients)\.", text):
+        return int(found[1]) / 100
+    count = rf"one (?:in|of) ({NUMBER}) ?(|million|billion|trillion)(?: such patients)?\.$"
+    if found := re.search(count, text, re.IGNORECASE):
+        share = 1 / (read(found[1]) * SCALES[found[2]])
+        return 1 - share if "all but" in text else share
+    return read(re.fullmatch(rf"({NUMBER})\.", text)[1])
 
 
-def test_amci_stands_beside_the_best_sampler_of_the_same_proposals_and_draws():
-    known, summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
-    found = headline(known, summary, curves)
-    assert found.level == "reliable"
-    sizes = {
-        name: at_total(curves, summary, name)
-        for name in ("snis-q2", "snis-qm", "snis-qm-stratified")
-    }
-    best = min(sizes, key=sizes.get)
-    own = at_total(curves, summary, "amci")
-    assert best == "snis-qm-stratified"
-    # Few of the runs make that mean.
-    assert not curves[best].determined[list(curves.draws).index(summary.total)]
-    rival = f"about {100 * sizes[best]:.1g} %"
-    assert f"With 128 draws AMCI errs by {100 * own:.2g} %" in found.text
-    assert found.text.endswith(f"SNIS from the same draws by {rival}.")
-    assert found.marks["SNIS from the same draws"] == best
-    # 2 / sqrt(T) for a rare event.
-    bound = f"{200 * (1 - float(PROBLEM.truth(1.0, 3.0))) / math.sqrt(128):.2g} %"
-    assert "Asymptotic" in found.note
-    recorded = amci.load_proposals("tail-1d").card["configuration"]["seconds"]
-    assert summary.training == pytest.approx(recorded["q1_plus"] + recorded["q2"])
-    assert found.note.endswith("Training took 3 min.")
-    assert "independent draws from one proposal" in found.note
-    assert bound in found.note
-    assert bound not in found.text
+def above(y, theta, draws=100_000):
+    """P(x > theta | y) by sequential draws of a truncated Gaussian (GHK), as the paper has it."""
+    D = len(y)
+    A = np.tril(np.linspace(0.20, 0.25, D * D).reshape(D, D)).T
+    prior = A @ A.T + np.eye(D) if D > 1 else np.eye(1)
+    P = np.linalg.inv(np.linalg.inv(prior) + np.eye(D))
+    mean, L = P @ y, np.linalg.cholesky(P)
+    z, log_p = np.zeros((draws, D)), np.zeros(draws)
+    u = np.random.default_rng(0).uniform(size=(draws, D))
+    for i in range(D):
+        low = (theta[i] - mean[i] - z[:, :i] @ L[i, :i]) / L[i, i]
+        log_p += norm.logsf(low)
+        z[:, i] = norm.isf(u[:, i] * norm.sf(low))
+    return np.exp(log_p).mean()
 
 
-def test_what_the_runs_do_not_determine_is_told_to_one_digit_or_not_at_all():
-    known, summary, curves = numbers("cancer", y=(500.0, 900.0), runs=30)
-    found = headline(known, summary, curves)
-    own = at_total(curves, summary, "amci")
-    assert f"AMCI errs by about {100 * own:.1g} %, " in found.text
-    assert "SNIS from the same draws by an undetermined amount" in found.text
-    found = headline(*numbers("cancer", y=(500.0, 900.0), runs=4))
-    assert found.text.startswith("Too few runs to estimate the errors: a few of them make")
+def by_another_route(problem, y, theta):
+    if problem.name.startswith("tail"):
+        return above(np.array(y), np.array(theta))
+    if problem.name == "gain-loss":
+        # The posterior is N(y / 2, 1 / 2).
+        return y[0] / 2 - theta[0]
+    if problem.name == "peak":
+        a = 100 ** theta[2]
+        u = np.array(theta[:2])
+        return np.prod((np.arctan(a * (1 - u)) + np.arctan(a * u)) / a)
+    # The trapezoidal rule: everything vanishes at the ends.
+    axes = torch.linspace(10, 1800, 300).double(), torch.linspace(0.001, 0.999, 300).double()
+    x = torch.cartesian_prod(*axes)
+    w = problem.log_joint(x, torch.tensor(y).double()).softmax(0)
+    return float(w @ problem.f(x, None))
 
 
-def test_the_bracket_of_the_picture_says_the_ratio_of_the_headlines_pair(in_a_loop):
-    _, summary, curves = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
-    rival, own = (at_total(curves, summary, n) for n in ("snis-qm-stratified", "amci"))
-
-    def body(turned):
-        turned.does = True
-        turned.explorer.state.commit()
-        shown = turned.explorer.errors.figure.select_one({"name": "errors-brackets"})
-        assert shown.data["text"] == [f"about {round(rival / own, -1):.0f} ×"]
-
-    in_a_loop(body, {"y": "1", "theta": "3", "runs": "1000"})
-
-
-def test_where_q1_and_q2_hardly_overlap_the_stratified_mixture_is_as_good_as_amci():
-    _, summary, curves = numbers("tail-1d", y=-2.0, theta=3.0, runs=300)
-    own, rival = (at_total(curves, summary, name) for name in ("amci", "snis-qm-stratified"))
-    assert rival == pytest.approx(own, rel=0.1)
-    errors = compare(curves, position(curves, summary.total))
-    assert errors.best == pytest.approx(errors.amci, rel=0.1)
-
-
-def test_exact_proposals_are_called_exact():
-    found = headline(*numbers("tail-1d", y=1.0, theta=3.0, variant="oracle"))
-    assert "AMCI is exact (Theorem 1)" in found.text
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [(name, preset) for name, presets in PRESETS.items() for preset in presets],
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
+def test_every_preset_has_a_question_its_answer_and_a_lesson(name, preset):
+    state = State(name)
+    state.apply(preset)
+    view = HeadlineView(state, Results())
+    view.show()
+    asked = question(state.problem, state.y, state.theta)
+    text = re.sub("<[^>]*>", "", re.search('status">(.*?)</p>', view.panel.object)[1])
+    answered = text.rpartition("? ")[2]
+    expected = by_another_route(state.problem, state.y, state.theta)
+    assert said(answered) == pytest.approx(expected, rel=0.02)
+    if said(answered) > 0.5:
+        assert 1 - said(answered) == pytest.approx(1 - expected, rel=0.3)
+    assert asked.endswith("?")
+    # It fits on a line of the first screen.
+    assert len(f"{asked} {answered}") < 75
+    assert "μ = " in view.panel.object
 
 
-def test_a_loss_is_told_against_what_was_measured_not_against_the_bound():
-    known, summary, curves = numbers("tail-1d", y=4.0, theta=0.0)
-    found = headline(known, summary, curves)
-    assert "f barely changes the posterior here" in found.text
-    # SNIS q1 answers 1 in all runs: its error is no error of an estimate.
-    assert "SNIS q₁" not in found.text
-    bound = math.sqrt(float(curves["bound"].remse[list(curves.draws).index(128)]))
-    assert f"{100 * bound:.2g} %" not in found.text
+def test_the_examples_of_the_questions():
+    shown = {}
+    for name in PRESETS:
+        view = HeadlineView(State(name), Results())
+        view.show()
+        shown[name] = view.panel.object
+    assert "How likely is x &gt; 3, having seen y = 1? One in 4,915." in shown["tail-1d"]
+    assert "small after 100 days? In 18 of 100 such patients." in shown["cancer"]
+    assert "bought at 0.40 worth, having seen y = 1? 0.10." in shown["gain-loss"]
 
 
-def test_what_control_variates_repair_stands_beside_amci():
-    known, summary, curves = numbers("cancer", y=(900.0, 60.0), runs=100)
-    found = headline(known, summary, curves)
-    said = [float(each) / 100 for each in re.findall(r"([\d.]+) %", found.text)]
-    own, control, *others = (
-        at_total(curves, summary, name)
-        for name in ("amci", "amci-cv", "snis-q2", "snis-qm", "snis-qm-stratified", "snis-q1")
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (0.5, "In 50 of 100 cases."),
+        (0.05, "One in 20."),
+        (1.4e-6, "One in 714,000."),
+        (5.9365e-12, "One in 168 billion."),
+        (2.1e-23, "One in 4.76 × 10²²."),
+        (0.99766, "Almost surely: all but one in 427."),
+        (0.0, "Practically never."),
+        (1.0, "Practically always."),
+    ],
+)
+def test_a_probability_is_one_in_so_many(p, text):
+    assert answer(amci.problem("tail-1d"), Mu(p)) == text
+
+
+def test_what_no_float_holds_and_what_nobody_knows():
+    problem = amci.problem("tail-20d")
+    assert answer(problem, Mu(0.0), -1000.0) == "One in more than 10³⁰⁰."
+    assert answer(problem, Mu()) == ""
+    assert answer(amci.problem("gain-loss"), Mu(-2e-17)) == "0."
+    assert answer(amci.problem("gain-loss"), Mu(-0.0131)) == "−0.0131."
+    assert answer(amci.problem("cancer"), Mu(0.9981)) == "In all but one of 526 such patients."
+
+
+def test_vectors_are_written_out_if_short_and_named_if_long():
+    plane, five = amci.problem("tail-2d"), amci.problem("tail-5d")
+    asked = question(plane, (0.5, -1.0), (1.0, 2.0))
+    assert asked == "How likely are both x above (1, 2), given y = (0.5, −1)?"
+    asked = question(five, (0.0, 1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 1.0, 1.0, 2.0))
+    assert asked == "How likely are all five x above θ, given y?"
+
+
+def test_another_f_stands_in_the_question_and_its_reference_value_is_the_answer():
+    state = State("tail-1d")
+    state.open("tail-1d", f="x1**2 + theta1")
+    state.move(y=1.0, theta=0.5)
+    results = Results()
+    view = HeadlineView(state, results)
+    view.show()
+    assert "What is the mean of x1**2 + theta1, given y = 1, at θ = 0.5? Measuring …" in (
+        view.panel.object
     )
-    np.testing.assert_allclose(said, [own, control, min(others)], rtol=0.06)
-    assert 2 * control < own
-    assert "(with control variates " in found.text
+    summary = computations_of(state.problem.name).summary(state.settings).run()
+
+    class Asked:
+        settings = state.settings
+
+    results.all["summary"] = Result(Asked, summary, 1.0, complete=True)
+    view.show()
+    # Under N(1 / 2, 1 / 2) it is 1 / 4 + 1 / 2 + 1 / 2.
+    assert "at θ = 0.5? 1.25." in view.panel.object
+    state.open("tail-1d", f="x1 > theta1")
+    assert (
+        question(state.problem, (1.0,), (3.0,))
+        == "How likely is x1 > theta1, given y = 1, at θ = 3?"
+    )
 
 
-def test_the_bound_is_not_told_of_a_few_draws():
-    found = headline(*numbers("tail-1d", y=1.0, theta=3.0, draws=2))
-    assert found.note.startswith("Errors are root mean squares.")
-    assert "bound" not in found.note
+def test_the_lesson_is_that_of_the_case():
+    def of(name, level, proposals=("q2",), draws=64):
+        text = lesson(amci.problem(name), Level(level, 0.0), draws, proposals)
+        return re.sub("<[^>]*>", "", text)
+
+    each = "AMCI uses one proposal for each integral"
+    # Of 4,915 posterior draws one gets there; of 40 one.
+    assert of("tail-1d", 8.5) == (
+        "Draws that match the posterior never get there; draws that get there miss p(y). "
+        f"{each}: μ = E₁ / E₂."
+    )
+    assert "hardly ever get there" in of("tail-1d", 8.5, draws=5000)
+    assert "hardly ever get there" in of("tail-2d", 3.7)
+    assert "only sometimes get there" in of("cancer", 0.8)
+    assert "there is less to gain" in of("tail-2d", 0.04)
+    assert "AMCI draws that too, from q₁ᶜ" in of("tail-1d", 0.02, ("q2", "q1_complement"))
+    assert of("gain-loss", 0.3).startswith("Gains, losses and p(y) need different draws.")
+    assert of("gain-loss", 0.3).endswith("μ = (E₁⁺ − E₁⁻) / E₂.")
+    assert of("peak", 4.4, ()) == (
+        "Draws that match the prior hardly ever get there. "
+        "AMCI uses one proposal, for the one unknown integral: μ = E₁."
+    )
 
 
-def test_what_cannot_be_trusted_is_said_first_in_the_verdicts_words():
-    found = headline(*numbers("tail-1d", y=-4.0, theta=5.0, variant="paper"))
-    assert found.level == "do not trust"
-    assert found.text.startswith("Do not trust AMCI here.")
-    assert "all draws together" in found.reason
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((2.034e-4, 2.0327e-4, 2.0353e-4), "(2.0340 ± 0.0013) × 10⁻⁴"),
+        ((0.18028, 0.17996, 0.1806), "0.18028 ± 0.00032"),
+        ((-2.5, -2.6, -2.4), "−2.50 ± 0.10"),
+        ((12347.0, 12247.0, 12447.0), "(1.235 ± 0.010) × 10⁴"),
+        ((0.0, -0.5, 0.5), "0.00 ± 0.50"),
+        ((0.2, 0.17, 0.24), "0.2, between 0.17 and 0.24"),
+        ((0.25, 0.25, 0.25), "0.25, exact up to rounding"),
+    ],
+)
+def test_an_estimate_stands_with_two_digits_of_its_interval(ends, text):
+    assert measured(*ends)[0] == text
 
 
-def test_a_reliable_verdict_on_a_useless_estimate_is_not_green():
-    known, summary, curves = numbers("tail-1d", y=-4.0, theta=5.0, variant="paper")
-    believed = dataclasses.replace(summary, verdict="reliable")
-    assert headline(known, believed, curves).level == "use more draws"
-
-
-def test_without_a_relative_error_none_is_told():
-    found = headline(*numbers("gain-loss", y=1.0, theta=0.5))
-    assert "μ is 0 here" in found.text
-
-
-def test_before_the_first_draw_it_says_what_mu_is_where_that_is_known():
-    assert headline(Facts(128)).text == "Measuring the errors …"
-    assert headline(Facts(128, -0.25)).text == "μ is −0.25 here. Measuring the errors …"
-    known, summary, _ = numbers("tail-1d", y=1.0, theta=3.0, runs=1000)
-    mu = float(PROBLEM.truth(1.0, 3.0))
-    sets = 1 / (1 - (1 - mu) ** 128)
-    reached = f"of {sets:.2g} sets of 128 posterior draws one has a draw where f is not zero"
-    assert headline(known).text == f"μ is {number(mu, 3)} here: {reached}. Measuring the errors …"
-    found = headline(known, summary)
-    assert found.level == "reliable"
-    # The bound is there at once.
-    assert found.note == headline(*numbers("tail-1d", y=1.0, theta=3.0, runs=1000)).note
-
-
-def test_numbers_come_from_half_the_runs_on_as_of_so_many_runs():
-    state, store = State("tail-1d"), computations_of("tail-1d")
-    state.move(y=1.0, theta=3.0)
-    state.set(runs=400)
-    known = facts(state.problem, *state.settings.pair, 2 * state.draws)
-    steps = []
-    store.error_curves(state.settings).run(steps.append)
-    for curves in steps:
-        found = headline(known, None, curves, complete=False)
-        if curves["amci"].runs[position(curves, known.draws)] < 200:
-            assert found == headline(known)
-        else:
-            assert "AMCI errs by" in found.text
-            assert found.text == headline(known, None, curves).text.replace(
-                "an undetermined amount", "an amount not yet determined"
-            )
-
-
-def test_nothing_is_said_of_a_problem_without_an_observation():
-    assert how_typical(math.nan) == ""
-    assert how_typical(0.004).startswith("0.4 % of all observations")
-    assert isinstance(amci.problem("peak"), Problem)
-
-
-def test_what_control_variates_repair_is_told_where_nothing_else_is_determined():
-    # The paper's q1 misses f p here: a run in a thousand makes AMCI's error.
-    found = headline(*numbers("tail-1d", y=-4.0, theta=5.0, variant="paper", runs=300))
-    assert "AMCI errs by an undetermined amount (with control variates" in found.text
-    assert "Asymptotic" in found.note
+def test_the_problem_at_length_says_how_extreme_the_observation_is():
+    state = State("tail-1d")
+    state.move(y=-4.0)
+    view = HeadlineView(state, Results())
+    view.show()
+    about = view.about[0].object
+    assert state.problem.description in about
+    # 2 Phi(-4 / sqrt 2) = 0.0047.
+    assert re.search(r"About 1 in 2[0-3]\d simulated observations is as extreme\.", about)

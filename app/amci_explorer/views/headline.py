@@ -20,7 +20,9 @@ DOCS = '<a href="docs/dashboard.md" target="_blank">Documentation</a>'
 STYLE = """
 p { margin: 0; text-wrap: pretty; }
 .headline { font-size: var(--headline); line-height: 1.3; font-weight: 600; color: var(--ink); }
-.lesson { margin-top: 4px; font-size: var(--text); line-height: 1.45; color: var(--muted); }
+.lesson { margin-top: 4px; font-size: var(--text); line-height: 1.45; color: var(--muted);
+          /* Two lines, so that nothing below jumps. */
+          min-height: 2.9em; }
 b { color: var(--of, var(--ink)); font-weight: 600; }
 """
 ABOUT = """

@@ -42,7 +42,7 @@ th { text-align: left; color: var(--muted); }
 th, td { padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
 td:last-child { white-space: normal; min-width: 150px; }
 td i { display: inline-block; width: 20px; height: 4px; margin: 0 6px 3px 0; }
-svg { display: block; width: 100%; min-width: 160px; height: 16px; }
+svg { display: block; width: 200px; height: 16px; }
 """
 # The line takes the room, and the buttons a line of their own where there is none.
 ROW = """
@@ -113,6 +113,11 @@ class SummaryCard(Card):
         if self.shown is not None:
             self.state.learn(self.shown.asked.settings, found.level)
 
+    def tell(self) -> None:
+        super().tell()
+        # It takes room only for what went wrong.
+        hide(self.status, not self.halted)
+
     def _unfold(self) -> None:
         self._more[:] = [] if len(self._more) else [self._table, self.csv]
         self._fold.label = UNFOLDED if len(self._more) else FOLDED
@@ -140,7 +145,7 @@ class SummaryCard(Card):
             error = f" ± {number(level.error, 1)}" if level.error else ""
             mismatch = f"mismatch <b>{number(level.value, 2)}{error} nats</b>"
         parts = [f"{estimate}, {truth}", mismatch]
-        if not math.isnan(found.training):
+        if reliable and not math.isnan(found.training):
             problem = self.state.problem
             every = [n for n, v in (("y", problem.y), ("θ", problem.theta)) if v is not None]
             for_all = f", for every {' and '.join(every)}" if every else ""
@@ -150,7 +155,8 @@ class SummaryCard(Card):
             f'style="--level: var(--{VERDICTS[found.verdict]})">{found.verdict.capitalize()}'
             f"</span>{'' if reliable else f' <span>{escape(found.reason)}</span>'}"
         )
-        return f"<p>{verdict}{''.join(f'<span>{part}</span>' for part in parts)}</p>"
+        line = "".join(f"<span>{part}</span>" for part in parts)
+        return f"<p>{verdict}{line}</p>".replace(" × ", "\u00a0×\u00a0")
 
     def _estimators(self, found: Summary) -> str:
         known = not math.isnan(found.mu.value)

@@ -132,8 +132,7 @@ def how_extreme(problem: Problem, y: Sequence[float]) -> str:
 def _named(name: str, values: Sequence[float]) -> str:
     """A vector's name and numbers; of a long one the name alone."""
     text = _vector(values)
-    alike = len(values) > 1 and text[:1] != "("
-    return f"{name} = {text}" + " in each" * alike if text else name
+    return f"{name} = {text}" if text else name
 
 
 def _vector(values: Sequence[float]) -> str:
