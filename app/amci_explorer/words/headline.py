@@ -65,6 +65,8 @@ def answer(problem: Problem, mu: Mu, log_mu: float = math.nan) -> str:
 def measured(value: float, low: float, high: float) -> tuple[str, int]:
     """An estimate with its 95 % interval, as 0.1803 ± 0.0016, and its significant digits."""
     half = max(high - value, value - low)
+    if not math.isfinite(half):
+        return f"{number(value)}, error not known", 5
     if half <= ROUNDING * abs(value):
         return f"{number(value, 5)}, exact up to rounding", 5
     digits = max(2, 2 + _size(value) - _size(half)) if value else 2
