@@ -22,7 +22,6 @@ from amci_explorer.views.figures import describe, dress, pane
 from amci_explorer.views.layout import HTML, NOTE, hide, row
 from amci_explorer.views.slider import Grip
 from amci_explorer.words import HELP
-from amci_explorer.words.compared import EXACT, compare, position, stands
 from amci_explorer.words.curves import about_curves, outside
 
 HEIGHT = ":host { height: var(--first, 400px) !important; }"

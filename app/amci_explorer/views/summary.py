@@ -21,7 +21,6 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import HTML, WIDE, column, hide, row
 from amci_explorer.views.style import VERDICTS
-from amci_explorer.words import HELP
 from amci_explorer.words.headline import measured
 
 RELIABLE = LEVELS[0]
@@ -78,10 +77,8 @@ class SummaryCard(Card):
     """Verdict, estimate, mismatch and training in a line, and one run of every estimator."""
 
     name = "summary"
-    title = "This case in numbers"
     unit = ""
     compares = True
-    help = HELP["summary"]
 
     def __init__(self, state: State, results: Results) -> None:
         super().__init__(state, results)
@@ -119,7 +116,7 @@ class SummaryCard(Card):
         hide(self.status, not self.halted)
 
     def _unfold(self) -> None:
-        self._more[:] = [] if len(self._more) else [self._table, self.csv]
+        self._more[:] = [] if len(self._more) else [self._table, self.details.panel]
         self._fold.label = UNFOLDED if len(self._more) else FOLDED
 
     def _to_diagnostics(self) -> None:
