@@ -1,13 +1,11 @@
 """Error curves, sample reuse and the strip of figures: computed behind the page's back."""
 
-import json
 import re
 import time
 
 import numpy as np
 import pytest
 from amci_explorer.compute.computations import REUSE_GRID, TOTALS
-from amci_explorer.text import number
 from playwright.sync_api import expect
 from visit import PATIENCE
 
@@ -22,36 +20,6 @@ SPLIT = "N : M"
 # The case that most of these claims are tried on, and what the core says of it.
 CASE = {"draws": 64, "runs": 100, "seed": 7}
 ADDRESS = "?y=2&theta=1&variant=paper&card=reuse&" + "&".join(f"{k}={v}" for k, v in CASE.items())
-# Left, right, top and bottom of parts of the one slider that has marks, in pixels.
-PARTS = """
-    () => {
-        const found = {}
-        const look = root => {
-            for (const el of root.querySelectorAll("*")) {
-                if (el.shadowRoot) { look(el.shadowRoot) }
-                if (!el.classList?.contains("track") || !el.querySelector("span")) { continue }
-                const box = part => {
-                    const {left, right, top, bottom} = part.getBoundingClientRect()
-                    return {left, right, top, bottom, text: part.textContent}
-                }
-                const input = el.querySelector("input"), whole = box(input)
-                // Half a thumb is left on either side; it is 24 pixels high.
-                const rail = {left: whole.left + 12, right: whole.right - 12,
-                              top: whole.top + 1, bottom: whole.bottom - 1}
-                const along = (input.value - input.min) / (input.max - input.min)
-                const at = rail.left + along * (rail.right - rail.left)
-                Object.assign(found, {
-                    rail: [rail],
-                    mark: [...el.querySelectorAll(".marks > div")].map(box),
-                    markLabel: [...el.querySelectorAll("span")].map(box),
-                    thumb: [{left: at, right: at}],
-                })
-            }
-        }
-        look(document)
-        return JSON.stringify(found)
-    }
-"""
 
 
 @pytest.fixture(scope="module")
@@ -90,23 +58,6 @@ def curves_are_those_of_the_core(opened, problem, paper):
     np.testing.assert_allclose(shown, 100 * np.sqrt(bound), rtol=1e-12)
 
 
-def the_strip_shows_the_estimates_of_the_core(opened, problem, paper):
-    row = opened.page.get_by_role("row").filter(has_text="AMCI").first
-    row.wait_for()
-    each = dict.fromkeys(("q1_plus", "q2"), CASE["draws"])
-    settings = {"draws": each, "seed": CASE["seed"], "estimator": "amci"}
-    found = amci.estimate(problem, paper, 2.0, 1.0, **settings)
-    cells = row.get_by_role("cell").all_inner_texts()
-    assert float(cells[1]) == pytest.approx(float(found.value), rel=1e-3)
-    # Of so few draws of the paper's q1 the standard error is not judged.
-    assert cells[2] == "not judged"
-    row = opened.page.get_by_role("row").filter(has_text="SNIS q₂").first
-    settings |= {"estimator": "snis-q2", "draws": found.draws}
-    found = amci.estimate(problem, paper, 2.0, 1.0, **settings)
-    cells = row.get_by_role("cell").all_inner_texts()
-    assert cells[2] == number(float(found.standard_error), 2)
-
-
 def the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper):
     opened.wait_for_data("reuse-map-image-remse", "remse")
     grid = REUSE_GRID.tolist()
@@ -135,44 +86,9 @@ def alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened):
     opened.wait_for_text("at your (α, β) = (0.40, -0.10)")
 
 
-def parts(opened):
-    """The parts of the marked slider, once it has its marks."""
-    opened.wait(f"() => ({PARTS})() !== '{{}}'")
-    return json.loads(opened.page.evaluate(PARTS))
-
-
-def middle(part):
-    return (part["left"] + part["right"]) / 2
-
-
-def share_of_q1(label):
-    """Draws of q1 in a hundred, from a label such as "best for AMCI, 40:60"."""
-    return int(label["text"].split(",")[1].split(":")[0])
-
-
-def the_best_splits_are_marked_where_the_handle_would_stand(opened):
-    opened.wait_for_text("best for u*")
-    found = parts(opened)
-    (rail,) = found["rail"]
-    assert [label["text"].split(",")[0] for label in found["markLabel"]] == [
-        "best for AMCI",
-        "best for u*",
-    ]
-    for mark, label in zip(found["mark"], found["markLabel"], strict=True):
-        along = (share_of_q1(label) - 1) / 98
-        # The words are rounded to a per cent, the mark is not.
-        width = rail["right"] - rail["left"]
-        assert middle(mark) == pytest.approx(
-            rail["left"] + along * width, abs=0.6 + 0.5 / 98 * width
-        )
-        assert rail["left"] <= label["left"] <= middle(mark) <= label["right"] <= rail["right"]
-    upper, lower = found["markLabel"]
-    assert upper["bottom"] <= rail["top"] < rail["bottom"] <= lower["top"]
-
-
 def errors_can_be_absolute(opened, problem):
     relative = opened.data("errors-snis-q2", "error")
-    opened.press("MSE")
+    opened.page.get_by_label("Measure of the error").select_option("MSE")
     absolute = opened.wait_for_other("errors-snis-q2", "error", relative)
     mu = problem.truth(2.0, 1.0)
     np.testing.assert_allclose(absolute, (relative / 100 * mu) ** 2, rtol=1e-12)
@@ -186,27 +102,45 @@ def resample_draws_anew(opened):
     expect(seed).not_to_have_value(old)
 
 
-def the_best_splits_are_marked_on_both_screens(opened):
-    for width in (1440, 390):
-        opened.page.set_viewport_size({"width": width, "height": 3000})
-        the_best_splits_are_marked_where_the_handle_would_stand(opened)
-
-
-def test_curves_strip_and_sample_reuse_are_those_of_the_core(visit, problem, paper):
+def test_curves_and_sample_reuse_are_those_of_the_core(visit, problem, paper):
     opened = visit(ADDRESS)
     opened.wait_for_end(CASE["runs"])
     curves_are_those_of_the_core(opened, problem, paper)
-    the_strip_shows_the_estimates_of_the_core(opened, problem, paper)
     # Nobody has asked for it: it is below the screen.
     assert opened.status("reuse") == ""
     opened.look_at("Sample reuse")
     the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper)
     alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened)
     errors_can_be_absolute(opened, problem)
-    the_best_splits_are_marked_on_both_screens(opened)
-    opened.page.set_viewport_size({"width": 1440, "height": 900})
     opened.unfold("Draws, runs, seed")
     resample_draws_anew(opened)
+
+
+def named(opened, text):
+    """Waits until a value stands at the end of a line."""
+    labels = "Bokeh.documents[0].get_model_by_name('errors-labels').data.text"
+    opened.wait(f"() => Array.from({labels}).includes('{text}')")
+
+
+def test_the_handle_of_draws_says_the_errors_where_it_stands(visit):
+    opened = visit("?runs=60")
+    opened.wait_for_end(60)
+    handle = opened.page.get_by_role("slider", name="Number of draws")
+    expect(handle).to_have_text("⇄ 128 draws")
+    # The bound is 2 (1 − μ) / √T.
+    named(opened, "18 %")
+    handle.press("ArrowRight")
+    expect(handle).to_have_text("⇄ 166 draws")
+    named(opened, "16 %")
+    box = handle.bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    opened.page.mouse.move(*middle)
+    opened.page.mouse.down()
+    opened.page.mouse.move(middle[0] + 1000, middle[1], steps=4)
+    expect(handle).to_have_text("⇄ 10,000 draws")
+    named(opened, "2 %")
+    opened.page.mouse.up()
+    opened.wait("() => location.search.includes('draws=5000')")
 
 
 def another_visitor_is_not_blocked(busy, other):
