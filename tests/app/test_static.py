@@ -4,7 +4,6 @@ import dataclasses
 import re
 
 import pytest
-from amci_explorer.js.bundle import bundle
 from amci_explorer.state.tour import Tour
 from amci_explorer.static.__main__ import main
 from amci_explorer.static.folder import BOKEH, MARK, html_of, write
@@ -89,14 +88,3 @@ def test_text_is_escaped_and_formulas_are_not_lost():
     assert found.endswith("</p><p>next</p>")
     assert "$" not in found
     assert html_of("") == ""
-
-
-def test_modules_that_cannot_be_bundled_are_named(tmp_path):
-    one, other = tmp_path / "one.mjs", tmp_path / "other.mjs"
-    one.write_text('import {b} from "./other.mjs"\nexport const a = 1\n')
-    other.write_text('import {a} from "./one.mjs"\nexport const b = 2\n')
-    with pytest.raises(ValueError, match="import one another"):
-        bundle(one)
-    other.write_text("export default 2\n")
-    with pytest.raises(ValueError, match=r"other\.mjs: cannot be bundled: export default 2"):
-        bundle(one)

@@ -91,8 +91,14 @@ def test_handles_move_curves_and_one_another(opened, width, scheme):
     )
     assert page.evaluate(SIDEWAYS) <= 0
     wait_for_curves(page)
-    picture = page.get_by_role("img", name="Error at 1000 total draws, relative to μ: AMCI")
-    expect(picture).to_be_visible()
+    for index, draws in (("2", 100), ("4", 1000)):
+        page.get_by_label("Draws").fill(index)
+        said = f"Relative error with {draws} draws: AMCI"
+        expect(page.get_by_role("img", name=said)).to_be_visible()
+    # The bound is 2 (1 − μ) / √T.
+    bound = 200 * (1 - float(problem.truth(1.0, theta))) / 1000**0.5
+    labels = page.evaluate(COLUMN, ["errors-labels", "text"])
+    assert f"{bound:.2g} %" in labels
     expect(page.get_by_label(THETA)).to_be_in_viewport(ratio=1)
 
 

@@ -21,9 +21,9 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, dress, pane
 from amci_explorer.views.layout import HTML, NOTE, hide, row
 from amci_explorer.views.slider import Grip
-from amci_explorer.words import HELP
 from amci_explorer.words.curves import about_curves, outside
 
+DRAWS: Any = State.param["draws"]
 HEIGHT = ":host { height: var(--first, 400px) !important; }"
 # The handle stands on the axis, above its numbers.
 ON_AXIS = ".thumb { bottom: 44px; }"
@@ -38,8 +38,6 @@ class ErrorCard(Card):
     """The error of each estimator against the number of draws."""
 
     name = "errors"
-    title = "Relative error"
-    help = HELP["errors"]
     drawn: ClassVar[tuple[str, ...]] = ("measure", "spread", "every", "draws")
     live = True
     compares = True
@@ -51,12 +49,8 @@ class ErrorCard(Card):
         self.figure.stylesheets = [*self.figure.stylesheets, HEIGHT]
         self.figure.on_event("tap", callback(lambda event: self._go(event.x)))
         self.figure.on_change("inner_height", self._resized)
-        self.handle = Grip(
-            figure=self.name,
-            label="Number of draws",
-            text="{} draws",
-            stylesheets=[ON_AXIS],
-        )
+        looks = {"label": "Number of draws", "text": "{} draws", "stylesheets": [ON_AXIS]}
+        self.handle = Grip(figure=self.name, **looks)
         self.handle.on_move(self._dragged)
         self.note = HTML("", NOTE)
         self._more = row(self._box("spread", "spread of runs"), self._box("sobol", "Sobol points"))
@@ -69,10 +63,10 @@ class ErrorCard(Card):
         return [self._box("every", "all estimators"), measures]
 
     def asked(self, case: State) -> Request:
-        # Numbers of draws that every request has are no other request.
-        settings, total = case.settings, case.draws * len(self.store.terms)
-        if total in TOTALS:
-            settings = replace(settings, draws=State.param["draws"].default)
+        settings = case.settings
+        # Every request has these numbers of draws.
+        if settings.draws * self._proposals in TOTALS:
+            settings = replace(settings, draws=DRAWS.default)
         return Request("error_curves", settings, (("sobol", case.sobol),))
 
     def fraction(self, found: ErrorCurves) -> float:
@@ -83,28 +77,27 @@ class ErrorCard(Card):
         self.note.object = ""
 
     def redraw(self) -> None:
-        proposals = len(self.store.terms)
-        most = State.param["draws"].bounds[1] * proposals
-        rounded = (proposals * max(round(total / proposals), 2) for total in TOTALS)
-        default = proposals * State.param["draws"].default
-        stops = sorted({self._total, default, *(stop for stop in rounded if stop <= most)})
-        self.handle.param.update(stops=stops, value=self._total, start=stops[0], end=stops[-1])
+        n, total = self._proposals, self._proposals * self.state.draws
+        each = {max(round(total / n), 2) for total in TOTALS} | {DRAWS.default}
+        stops = sorted({total, *(n * draws for draws in each if draws <= DRAWS.bounds[1])})
+        self.handle.follow(total, stops=stops, start=stops[0], end=stops[-1])
         hide(self._more, not self.state.every)
         super().redraw()
 
     def draw(self, found: ErrorCurves, *, complete: bool) -> None:
-        shown = self._show(found, self._total, complete)
+        total = self._proposals * self.state.draws
+        shown = self._show(found, total, complete)
         self.note.object = f"<p>{outside(found, shown)}</p>"
-        describe(self.figure, about_curves(found, self._total, len(self.store.terms)))
+        describe(self.figure, about_curves(found, total, self._proposals))
 
     def recolour(self, dark: bool) -> None:
         self._picture.paint(dark)
         super().recolour(dark)
 
     @property
-    def _total(self) -> int:
-        """Total draws of one estimate."""
-        return int(self.state.draws) * len(self.store.terms)
+    def _proposals(self) -> int:
+        """How many proposals share the draws."""
+        return len(self.store.terms)
 
     def _show(self, found: ErrorCurves, total: int, complete: bool) -> tuple[str, ...]:
         return self._picture.show(
@@ -114,7 +107,7 @@ class ErrorCard(Card):
             every=self.state.every,
             spread=self.state.spread,
             reference=None if self.reference is None else self.reference.value,
-            proposals=len(self.store.terms),
+            proposals=self._proposals,
             complete=complete,
         )
 
@@ -133,7 +126,7 @@ class ErrorCard(Card):
     def _go(self, total: float) -> None:
         """Goes to the number of draws that is nearest, of those that there are."""
         near = min(self.handle.stops, key=lambda stop: abs(math.log(stop / max(total, 1))))
-        draws = near // len(self.store.terms)
+        draws = near // self._proposals
         if draws != self.state.draws:
             self.state.set(draws=draws)
             self.state.commit()
