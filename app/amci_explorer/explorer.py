@@ -17,7 +17,7 @@ from panel.custom import JSComponent
 
 from amci_explorer.compute.results import Results
 from amci_explorer.compute.training import TrainingSession
-from amci_explorer.js.scripts import ADDRESS
+from amci_explorer.js.scripts import source
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
 from amci_explorer.server.session import browser_of, guarded, on_failure
@@ -63,7 +63,7 @@ class Address(JSComponent):
     query: Any = param.String(doc="Of the case.")
     script: Any = param.String(doc="The case as a Python script.")
     fields: Any = param.List(default=["problem", "tour", *CHOICES], doc="Names in a query.")
-    _esm = ADDRESS
+    _esm = source("address.js")
 
 
 class Explorer(pn.viewable.Viewer):

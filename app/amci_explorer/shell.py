@@ -13,7 +13,7 @@ from panel.util import edit_readonly
 from panel_material_ui.base import BASE_TEMPLATE
 
 from amci_explorer.explorer import Explorer
-from amci_explorer.js.scripts import CHOOSE_THEME, CONNECTION_LOST, KEEP_THEME, SKIP
+from amci_explorer.js.scripts import source
 from amci_explorer.server.compat import FORGET_MODELS, start_busy_timer
 from amci_explorer.server.session import callback
 from amci_explorer.views.inputs import header_button
@@ -72,7 +72,9 @@ LAST = f"@media {NARROW} {{ :host {{ order: 2; }} }}"
 # The theme is chosen before anything is drawn; a busy sign keeps no handle from the mouse.
 TEMPLATE = BASE_TEMPLATE.environment.from_string(
     '{% extends "base.html" %}'
-    f"{{% block preamble %}}{{{{ super() }}}}<script>{CHOOSE_THEME}</script>{{% endblock %}}"
+    "{% block preamble %}{{ super() }}<script>"
+    + source("choose_theme.js")
+    + "</script>{% endblock %}"
     "{% block loader_css %}{{ super() }}#loader { background: none; pointer-events: none; }"
     "{% endblock %}"
 )
@@ -126,9 +128,9 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         created.busy = created.param.loading
     start_busy_timer()
 
-    scripts = [CustomJS(code=code) for code in (FORGET_MODELS, KEEP_THEME, SKIP)]
-    document.js_on_event("document_ready", *scripts)
-    document.js_on_event("connection_lost", CustomJS(code=CONNECTION_LOST))
+    opened = (FORGET_MODELS, source("keep_theme.js"), source("skip.js"))
+    document.js_on_event("document_ready", *(CustomJS(code=code) for code in opened))
+    document.js_on_event("connection_lost", CustomJS(code=source("connection_lost.js")))
 
     def recolour(*_: Any) -> None:
         explorer.recolour(created.dark_theme)

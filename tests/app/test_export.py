@@ -1,3 +1,5 @@
+"""What is shown, as tables, CSV and JSON."""
+
 import csv
 import json
 from dataclasses import replace
@@ -27,15 +29,16 @@ def state(store):
     return found
 
 
-def lines_of(rows):
-    text = export.table(("B", rows, {"problem": "tail-1d", "y": "1,2"}))
-    assert text.readline() == "# problem=tail-1d&y=1,2\n"
-    return list(csv.DictReader(text))
+def read(state, **frames):
+    """The first lines and the rows of a file."""
+    text = export.file(frames, dict.fromkeys(frames, Request("summary", state.settings)))
+    heads = [text.readline() for _ in frames]
+    return heads, list(csv.DictReader(text))
 
 
 def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, state):
     curves = store.error_curves(state.settings).run()
-    lines = lines_of(export.frame(curves))
+    _, lines = read(state, B=export.frame(curves))
     assert len(lines) == len(curves.by_name) * len(curves.draws)
     bound = [line for line in lines if line["estimator"] == "bound"]
     np.testing.assert_allclose(
@@ -46,7 +49,7 @@ def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, stat
 
 def test_densities_are_one_line_for_every_point(store, state):
     found = densities(store.problem, store.proposals(state.settings), *state.settings.pair)
-    lines = lines_of(export.frame(found))
+    _, lines = read(state, B=export.frame(found))
     for name in ("x", "target", "posterior", "q1", "q2", "log_ratio"):
         values = [float(line[name]) for line in lines]
         np.testing.assert_array_equal(values, getattr(found, name))
@@ -54,26 +57,21 @@ def test_densities_are_one_line_for_every_point(store, state):
 
 def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
     found = store.diagnosis(state.settings).run()
-    text = export.table(("B", export.frame(found), {"draws": "8"}))
-    # More draws than the state has: the first line says how many.
-    assert text.readline() == "# draws=8 (rows: 1,000 draws of each term)\n"
-    lines = list(csv.DictReader(text))
+    (head,), lines = read(state, B=export.frame(found))
+    # More draws than the case has: the first line says how many.
+    assert "draws=8 (rows: 1,000 draws of each term; " in head
     assert len(lines) == 1000 * len(found.terms)
-    of_q2 = [line for line in lines if line["term"] == "E2"]
-    np.testing.assert_array_equal(
-        [float(line["log10_weight_over_mean"]) for line in of_q2], found.terms[1].log_weights
-    )
+    of_q2 = [float(line["log10_weight_over_mean"]) for line in lines if line["term"] == "E2"]
+    np.testing.assert_array_equal(of_q2, found.terms[1].log_weights)
 
 
-def test_what_is_compared_is_one_table_with_both_choices():
-    rows = pd.DataFrame({"draws": [8], "error": [0.5]})
-    text = export.table(("A", rows, {"y": "1"}), ("B", rows, {"y": "2"}))
-    assert text.readline() == "# A: y=1\n"
-    assert text.readline() == "# B: y=2\n"
-    assert list(csv.reader(text)) == [
-        ["case", "draws", "error"],
-        ["A", "8", "0.5"],
-        ["B", "8", "0.5"],
+def test_what_is_compared_is_one_table_with_both_cases(state):
+    one, other = pd.DataFrame({"x": [1], "y": [2]}), pd.DataFrame({"x": [3], "y": [4]})
+    (first, second), lines = read(state, A=one, B=other)
+    assert (first[:5], second[:5]) == ("# A: ", "# B: ")
+    assert lines == [
+        {"case": "A", "x": "1", "y": "2"},
+        {"case": "B", "x": "3", "y": "4"},
     ]
 
 
@@ -98,35 +96,36 @@ def test_files_name_the_version_the_seed_and_the_weights(in_a_loop):
     in_a_loop(body, {"problem": "tail-1d", "runs": "4", "seed": "3"})
 
 
-def test_weights_that_training_has_replaced_are_not_named(store, state):
-    old = Request("summary", replace(state.settings, revision=7))
-    assert "weights" not in export.origin_of(old)
-    assert "weights" in export.origin_of(Request("summary", state.settings))
-
-
 def everything(state, **found):
-    results = {w: Result(Request(w, state.settings), value, 1.0) for w, value in found.items()}
+    results = {
+        what: Result(Request(what, state.settings), value, 1.0) for what, value in found.items()
+    }
     text = export.everything(state, results).read()
     return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+
+
+def test_weights_that_training_has_replaced_are_not_named(store, state):
+    summary = store.summary(state.settings).run()
+    old = Result(Request("summary", replace(state.settings, revision=7)), summary, 1.0)
+    assert (
+        "weights"
+        not in json.load(export.everything(state, {"summary": old}))["results"]["summary"]
+    )
+    assert "weights" in everything(state, summary=summary)["results"]["summary"]
 
 
 def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, state):
     reuse = store.reuse(state.settings).run()
     summary = store.summary(state.settings).run()
-    diagnosis = store.diagnosis(state.settings).run()
-    content = everything(state, reuse=reuse, summary=summary, diagnosis=diagnosis)
+    content = everything(state, reuse=reuse, summary=summary)
     other = State()
     assert other.read(content["state"]) == {}
     assert other.as_json() == state.as_json()
-    found = content["results"]
-    assert found["reuse"]["answers"]["variant"] == "oracle"
-    assert found["reuse"]["complete"] is False
-    assert len(found["reuse"]["table"]) == reuse.remse.size
-    row = found["summary"]["table"][0]
-    assert row["name"] == "amci"
-    assert row["interval_low"] <= row["value"] <= row["interval_high"]
-    assert found["summary"]["verdict"] == summary.verdict
-    assert len(found["diagnosis"]["table"]) == diagnosis.draws * len(diagnosis.terms)
+    results = content["results"]
+    assert results["reuse"]["answers"]["variant"] == "oracle"
+    assert results["reuse"]["complete"] is False
+    assert len(results["reuse"]["table"]) == reuse.remse.size
+    assert results["summary"]["table"][0]["name"] == "amci"
 
 
 def test_where_mu_is_zero_the_files_have_what_the_picture_has():
@@ -134,7 +133,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
     state.move(y=0.8, theta=0.4)
     state.set(runs=8)
     curves = computations_of("gain-loss").error_curves(state.settings).run()
-    *_, last = lines_of(export.frame(curves))
+    *_, last = read(state, B=export.frame(curves))[1]
     assert last["remse_median"] == "nan"
     curve = curves[last["estimator"]]
     assert float(last["mse_median"]) == curve.truth.unit**2 * curve.quartiles[1][-1]
@@ -144,8 +143,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
 def test_everything_has_the_map_as_far_as_it_is_computed(store, state):
     steps = []
     last = store.amortization(state.settings, "y", "theta").run(steps.append)
-    first = steps[0]
-    for found in (first, last):
+    for found in (steps[0], last):
         rows = everything(state, amortization=found)["results"]["amortization"]["table"]
         variance = [row["relative_variance"] for row in rows]
         np.testing.assert_allclose(variance, found.relative_variance[found.done])

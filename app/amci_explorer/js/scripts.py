@@ -2,20 +2,7 @@ r"""What a page does by itself, in JavaScript: what its server cannot know, or i
 
 from __future__ import annotations
 
-__all__ = [
-    "ADDRESS",
-    "CHOOSE_THEME",
-    "CONNECTION_LOST",
-    "FIGURES",
-    "GRIP",
-    "KEEP_THEME",
-    "LIVE_DENSITIES",
-    "SHARED",
-    "SIGHT",
-    "SKIP",
-    "SLIDER",
-    "TOUR",
-]
+__all__ = ["GRIP", "LIVE_DENSITIES", "SHARED", "SLIDER", "TOUR", "source"]
 
 import json
 from pathlib import Path
@@ -24,25 +11,15 @@ from typing import Any
 from amci_explorer.js.bundle import component
 
 FOLDER = Path(__file__).parent
-(
-    CHOOSE_THEME,
-    CONNECTION_LOST,
-    FIGURES,
-    KEEP_THEME,
-    SKIP,
-) = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8")
-    for name in (
-        *("choose_theme", "connection_lost", "figures", "keep_theme"),
-        "skip",
-    )
-)
-# Components of their own, as modules.
-ADDRESS, SIGHT, TOUR = (
-    (FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in ("address", "sight", "tour")
-)
-LIVE_DENSITIES, GRIP, SLIDER = (
-    component(FOLDER / f"{name}.mjs") for name in ("live_densities", "grip", "slider")
-)
+
+
+def source(name: str) -> str:
+    """The text of a file here; a module with what it imports."""
+    path = FOLDER / name
+    return component(path) if path.suffix == ".mjs" else path.read_text(encoding="utf-8")
+
+
+TOUR, GRIP, SLIDER = source("tour.js"), source("grip.mjs"), source("slider.mjs")
+LIVE_DENSITIES = source("live_densities.mjs")
 # Constants of the pictures that the page draws as well.
-SHARED: dict[str, Any] = json.loads((FOLDER / "shared.json").read_text(encoding="utf-8"))
+SHARED: dict[str, Any] = json.loads(source("shared.json"))

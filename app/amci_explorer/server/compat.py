@@ -30,7 +30,7 @@ from typing import Any
 import panel as pn
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
 
-from amci_explorer.js.scripts import FIGURES
+from amci_explorer.js.scripts import source
 
 # Bokeh 3.9.2, "Roles, names and keys of a figure, its tools and its legend": the views' methods
 # after which a script of ours gives them these.
@@ -41,7 +41,7 @@ DRAWN = [
     ["OnOffButton", "_toggle_active"],
     ["Legend", "_toggle_inactive"],
 ]
-ACCESSIBLE = f"const drawn = {json.dumps(DRAWN)}\n{FIGURES}"
+ACCESSIBLE = f"const drawn = {json.dumps(DRAWN)}\n{source('figures.js')}"
 # Bokeh 3.9.2, "Models stay in a document for half a minute after they have left it", and "The
 # first event that names a model from the server sends all of it back", which is refused there.
 FORGET_MODELS = """

@@ -2,7 +2,7 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["everything", "file", "frame", "joined", "origin_of", "table"]
+__all__ = ["everything", "file", "frame", "joined"]
 
 import json
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.sweep import FIGURES, origin, versions
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
@@ -27,46 +28,32 @@ from amci_explorer.problems import registry
 from amci_explorer.state.state import State
 
 
-def table(*parts: tuple[str, pd.DataFrame, Mapping[str, str]]) -> StringIO:
-    """A table as CSV, with the settings that it answers in its first lines, after a hash.
+def file(frames: Mapping[str, pd.DataFrame], answers: Mapping[str, Any]) -> StringIO:
+    """Tables as CSV; the first lines, after a hash, say the settings, the version, the weights.
 
     Arguments:
-        parts: One, or those that are compared: a name, the table, and the settings as a link. What
-            its rows come from, if the settings do not say it, is an attribute of the table.
+        frames: The table of a case, or of those that are compared. What its rows come from, if the
+            settings do not say it, is an attribute of the table.
+        answers: The request or the result of each.
     """
     text = StringIO()
-    for name, rows, link in parts:
-        source = "".join(f" ({each})" for each in rows.attrs.values())
-        text.write(f"# {f'{name}: ' * (len(parts) > 1)}{urlencode(link, safe=',')}{source}\n")
-    joined({name: rows for name, rows, _ in parts}).to_csv(text, index=False, na_rep="nan")
+    for name, rows in frames.items():
+        origin = _origin(getattr(answers[name], "asked", answers[name]))
+        hashes = ", ".join(f"{n} {found[:12]}" for n, found in origin.get("weights", {}).items())
+        version = f"amci-explorer {origin['versions']['amci-explorer']}"
+        notes = [*rows.attrs.values(), version, *([f"weights {hashes}"] if hashes else [])]
+        label = f"{name}: " if len(frames) > 1 else ""
+        link = urlencode(answers[name].link, safe=",")
+        text.write(f"# {label}{link} ({'; '.join(notes)})\n")
+    joined(frames).to_csv(text, index=False, na_rep="nan")
     text.seek(0)
     return text
 
 
-def file(frames: Mapping[str, pd.DataFrame], answers: Mapping[str, Any]) -> StringIO:
-    """Tables as CSV, which name the version and the weights that their rows come from.
-
-    Arguments:
-        frames: The table of a case, or of those that are compared.
-        answers: The request or the result of each.
-    """
-    for name, rows in frames.items():
-        of = origin_of(getattr(answers[name], "asked", answers[name]))
-        names = [f"{weights} {found[:12]}" for weights, found in of.get("weights", {}).items()]
-        text = f"amci-explorer {of['versions']['amci-explorer']}"
-        rows.attrs["origin"] = "; ".join([text, *(["weights " + ", ".join(names)] * bool(names))])
-    return table(*((name, rows, answers[name].link) for name, rows in frames.items()))
-
-
-def origin_of(asked: Any) -> dict[str, Any]:
-    """Versions and hashes of weights.
-
-    Draws from elsewhere have no weights, and those of proposals that training has replaced since
-    are gone.
-    """
-    settings = getattr(asked, "settings", None)
-    now = settings and registry.revision(settings.problem, settings.variant)
-    if settings is None or settings.revision != now:
+def _origin(asked: Request) -> dict[str, Any]:
+    """Versions, and hashes of weights unless training has replaced them since."""
+    settings = asked.settings
+    if settings.revision != registry.revision(settings.problem, settings.variant):
         return {"versions": versions()}
     store = computations_of(settings.problem)
     found = origin(store.problem, store.proposals(settings))
@@ -92,7 +79,7 @@ def everything(state: State, results: Mapping[str, Result]) -> StringIO:
         figures = {n: v for n, v in vars(found.value).items() if isinstance(v, int | float | str)}
         content["results"][name] = {
             "answers": found.link,
-            **origin_of(found.asked),
+            **_origin(found.asked),
             "complete": found.complete and not found.stopped,
             # pandas writes null for what JSON has no number for.
             **json.loads(pd.Series(figures, dtype=object).to_json()),

@@ -11,7 +11,6 @@ __all__ = [
     "card",
     "column",
     "explain",
-    "heading",
     "hide",
     "row",
     "sections",
@@ -87,11 +86,6 @@ class Column(pn.Column):
     """A column whose element has attributes of its own."""
 
     html_attributes = param.Dict(default={}, doc="Attributes of its element, such as a role.")
-
-
-def heading(text: str) -> HTML:
-    """The heading of a card."""
-    return HTML(f"<h2>{text}</h2>", TITLE)
 
 
 def column(*content: Any, gap: int = 0, stylesheet: str = "", **options: Any) -> Column:
@@ -178,10 +172,8 @@ def card(
     more.param.update(stylesheets=[HELP], margin=(8, 0, 0, 0))
     if more is not help_text:
         explain(more, str(help_text))
-    top = heading(title)
-    top.margin = (0, 0, 0 if tools else 8, 0)
     return column(
-        row(top, *tools, margin=(0, 0, 8, 0), stylesheet=TOP) if tools else top,
+        row(HTML(f"<h2>{title}</h2>", TITLE), *tools, margin=(0, 0, 6, 0), stylesheet=TOP),
         *content,
         *([more] if help_text else []),
         stylesheet=CARD,

@@ -12,7 +12,7 @@ import param
 from panel.custom import JSComponent
 
 from amci_explorer.compute.results import Results
-from amci_explorer.js.scripts import SIGHT
+from amci_explorer.js.scripts import source
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.card import Card
@@ -41,7 +41,7 @@ class Sight(JSComponent):
     """Tells whether the column that it covers is on the screen; nothing of it shows."""
 
     seen: Any = param.Boolean(default=False, doc="Whether any of it is.")
-    _esm = SIGHT
+    _esm = source("sight.js")
 
 
 class TabsView:
