@@ -113,7 +113,7 @@ class Explorer(pn.viewable.Viewer):
         on_failure(document, self.report)
         self.results.heard += [self.headline.show, self._show_draws]
         state.param.watch(self._follow, [name for name in state.param if name != "name"])
-        self._open()
+        self._open(self.summary, self.errors)
         self._say_what_is_wrong(query, wrong)
 
     @property
@@ -176,9 +176,9 @@ class Explorer(pn.viewable.Viewer):
         if changed & {"committed", "renewed", "theme"}:
             self._write_address()
 
-    def _open(self) -> None:
+    def _open(self, *cards: Card) -> None:
         """Opens the case's problem; if one view fails the others still open."""
-        views = (self.densities, self.controls, self.summary, self.errors, self.tabs)
+        views: tuple[Any, ...] = (self.densities, self.controls, *cards, self.tabs)
         for act in (*(view.open for view in views), self.headline.show):
             with guarded(self._document):
                 act()
@@ -198,9 +198,10 @@ class Explorer(pn.viewable.Viewer):
         if self.small and wrong:
             self.complain("; ".join(f"{name}: {text}" for name, text in wrong.items()))
         self.controls.complain(wrong)
-        for line in troubles():
+        if troubles():
             # As code, so that no name of a file becomes a link.
-            self.complain("`" + line.replace("`", "'") + "`")
+            lines = (line.replace("`", "'") for line in troubles())
+            self.complain("\n\n".join(f"`{line}`" for line in lines))
 
     def _visit(self, step: Step) -> None:
         """Goes to a step of the tour."""
