@@ -1,37 +1,37 @@
 """A tour for tests of the page without a server: two live steps and two with stored pictures."""
 
-from amci_explorer.state.tour import Step
+from amci_explorer.problems.stops import Stop
 
 TAIL = {"problem": "tail-1d", "y": "1.0", "theta": "3.0"}
 STEPS = (
-    Step(
+    Stop(
         name="rare",
         title="A rare event",
         text="Little of it lies above $\\theta$: x > θ & no more.\n\nDrag the handle.",
         light="densities",
         question="How many draws?",
         answer="One in 4,900.",
-        state=TAIL,
+        link=TAIL,
     ),
-    Step(
+    Stop(
         name="needle",
         title="A needle",
         text="It is sharp.",
         light="densities",
-        state={"problem": "peak", "theta": "0.3,0.7,1"},
+        link={"problem": "peak", "theta": "0.3,0.7,1"},
     ),
-    Step(
+    Stop(
         name="sharing",
         title="Sharing",
         text="It is careless.",
         light="reuse",
-        state={**TAIL, "beta": "0.5"},
+        link={**TAIL, "beta": "0.5"},
     ),
-    Step(
+    Stop(
         name="paper",
         title="The paper's proposals",
         text="They were not trained here.",
         light="diagnostics",
-        state={"problem": "tail-1d", "y": "-4.0", "theta": "5.0", "variant": "paper"},
+        link={"problem": "tail-1d", "y": "-4.0", "theta": "5.0", "variant": "paper"},
     ),
 )

@@ -20,10 +20,11 @@ from amci_explorer.compute.training import TrainingSession
 from amci_explorer.js.scripts import source
 from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
+from amci_explorer.problems.stops import Stop
 from amci_explorer.server.session import browser_of, guarded, on_failure
 from amci_explorer.state.case import CHOICES
 from amci_explorer.state.state import OPENING_PROBLEM, State
-from amci_explorer.state.tour import Step, tour
+from amci_explorer.state.tour import tour
 from amci_explorer.views import export
 from amci_explorer.views.amortization import MapCard
 from amci_explorer.views.card import Card
@@ -203,10 +204,10 @@ class Explorer(pn.viewable.Viewer):
             lines = (line.replace("`", "'") for line in troubles())
             self.complain("\n\n".join(f"`{line}`" for line in lines))
 
-    def _visit(self, step: Step) -> None:
+    def _visit(self, step: Stop) -> None:
         """Goes to a step of the tour."""
         card = {"card": step.light} if step.light in CARDS else {}
-        self.state.visit({**card, **step.state})
+        self.state.visit({**card, **step.link})
         self.controls.unfold(step.light)
 
     def _write_address(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from amci_explorer.numbers.answer import WAYS, find_answer
 from amci_explorer.numbers.case import LEAST_DIAGNOSED
 from amci_explorer.numbers.diagnosis import diagnosis
-from amci_explorer.problems.presets import presets
+from amci_explorer.problems.presets import opening
 from amci_explorer.words.diagnosis import about_answer, about_verdict
 from imperfect import Normal, imperfect
 
@@ -37,8 +37,8 @@ def broad():
 @pytest.mark.parametrize("name", TERMS)
 def test_every_term_that_is_drawn_for_is_there(name):
     problem = amci.problem(name)
-    preset = presets(problem)[0]
-    last = found(problem, amci.load_proposals(name), preset.y or None, preset.theta)
+    y, theta = opening(problem)
+    last = found(problem, amci.load_proposals(name), y or None, theta or None)
     assert [term.name for term in last.terms] == TERMS[name]
     for term in last.terms:
         assert term.x.shape == (LEAST_DIAGNOSED, problem.x.dim)

@@ -78,7 +78,7 @@ def by_another_route(problem, y, theta):
 )
 def test_every_preset_has_a_question_its_answer_and_a_lesson(name, preset):
     state = State(name)
-    state.apply(preset)
+    state.visit(preset.link)
     view = HeadlineView(state, Results())
     view.show()
     asked = question(state.problem, state.y, state.theta)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 import param
 import pytest
 from amci_explorer.problems import registry, session_proposals
-from amci_explorer.problems.presets import presets
+from amci_explorer.problems.presets import preset_at, presets
 from amci_explorer.state.case import CHOICES, Case
 from conjugate import Share
 
@@ -63,15 +63,14 @@ def test_bad_moves_are_refused_and_leave_the_point_alone(case, bad):
     assert (case.y, case.theta, case.level) == before
 
 
-def test_presets_are_within_reach_and_set_back_the_rest(case):
-    released = []
-    case.param.watch(lambda *_: released.append(case.settings), "committed")
-    for preset in presets(case.problem):
-        case.set(alpha=0.3, draws=7, variant="oracle", snapshot=1, runs=50)
-        case.apply(preset)
-        assert case.at(preset)
-        assert (case.draws, case.snapshot, case.runs) == (64, None, 50)
-    assert [each.theta for each in released] == [(3.0,), (0.1,), (3.0,), (0.0,), (5.0,), (3.0,)]
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_preset_leads_to_its_case_and_all_else_opens_anew(name):
+    for preset in presets(amci.problem(name)):
+        case = Case("tail-1d")
+        case.set(alpha=0.3, draws=7, variant="oracle", snapshot=1, runs=50, theme="dark")
+        case.visit(preset.link)
+        assert preset_at(case.link()) is preset
+        assert {**case.link()} == {**preset.link, "theme": "dark"}
 
 
 def test_reset_leads_back_to_the_start_but_for_the_theme(case):

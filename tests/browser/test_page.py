@@ -40,36 +40,34 @@ CARDS = """() => {
 def presets_lead_to_their_point(opened):
     opened.unfold("The problem")
     opened.unfold("Proposals")
-    card = "play"
     for preset in PRESETS["tail-1d"]:
         opened.press(preset.name)
-        opened.wait_for_text(preset.learnt)
-        opened.wait_for_text(preset.watch)
-        y, theta = preset.y[0], preset.theta[0]
+        opened.wait_for_text(preset.text)
+        y, theta = float(preset.link["y"]), float(preset.link["theta"])
         opened.wait("at => window.location.search.includes(at)", f"y={y:.4g}&theta={theta:.4g}")
         opened.wait_for_value(Y, y)
         opened.wait_for_value(THETA, theta)
-        # One that names no card leaves the one that is open.
-        card = preset.card or card
+        card = preset.link.get("card", "play")
         opened.page.get_by_role("tab", name=CARDS_OF[card], selected=True).wait_for()
         for name, default in [("alpha", 1), ("beta", 0)] if card == "reuse" else []:
-            wanted = getattr(preset, name)
-            opened.wait_for_value(SHARES[name], default if wanted is None else wanted)
-        chosen = opened.page.get_by_role("button", name=preset.variant or "spline", exact=True)
+            opened.wait_for_value(SHARES[name], float(preset.link.get(name, default)))
+        chosen = opened.page.get_by_role(
+            "button", name=preset.link.get("variant", "spline"), exact=True
+        )
         expect(chosen).to_have_attribute("aria-pressed", "true")
 
 
 def nothing_jumps_when_a_story_comes_and_goes(opened):
     told = PRESETS["tail-1d"][1]
     opened.press(told.name)
-    opened.wait_for_text(told.learnt)
+    opened.wait_for_text(told.text)
     opened.wait_for_end(4)
     opened.watch_shifts()
     opened.move(THETA, 1.0)
-    opened.page.get_by_text(told.learnt).first.wait_for(state="hidden")
+    opened.page.get_by_text(told.text).first.wait_for(state="hidden")
     opened.wait_for_end(4)
     opened.press(told.name)
-    opened.wait_for_text(told.learnt)
+    opened.wait_for_text(told.text)
     opened.wait_for_end(4)
     assert opened.shifted() < 0.1
 

@@ -182,7 +182,7 @@ def another_plane_of_the_map_keeps_other_coordinates(opened):
     click_on_map(opened, 0.25, 0.75)
     opened.wait_for_value("Centre u₁", 0.25, within=0.02)
     opened.wait_for_value("Sharpness s", 0.75, within=0.02)
-    assert opened.value("Centre u₂") == PRESETS["peak"][0].theta[1]
+    assert opened.value("Centre u₂") == float(PRESETS["peak"][0].link["theta"].split(",")[1])
     # A preset's address, which does not name theta, is then not that from before the click.
     opened.wait("() => new URL(location.href).searchParams.has('theta')")
 

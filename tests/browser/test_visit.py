@@ -192,9 +192,8 @@ def test_another_problem_brings_its_own_handles_presets_and_pictures(at):
         expect(opened.page.get_by_role("button", name=preset.name, exact=True)).to_be_visible()
     last = PRESETS["gain-loss"][-1]
     opened.press(last.name)
-    opened.wait_for_text(last.learnt)
-    opened.wait("at => location.search.includes(at)", f"problem=gain-loss&y={last.y[0]:g}")
-    opened.wait_for_value("Price θ", last.theta[0])
+    opened.wait("at => location.search.includes(at)", f"problem=gain-loss&y={last.link['y']}")
+    opened.wait_for_value("Price θ", float(last.link["theta"]))
 
 
 def test_a_kept_case_stays_in_sight_beside_another(at):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 __all__ = [
     "ANYWHERE",
-    "Preset",
     "coordinate_names",
     "coordinates",
     "digits_of",
     "handle_label",
     "opening",
     "planes",
+    "preset_at",
     "presets",
     "variable_labels",
     "where_f_is",
@@ -19,74 +19,25 @@ __all__ = [
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import amci_core as amci
 from amci_core.models import Problem, Variable
 from amci_explorer.problems import registry
+from amci_explorer.problems.stops import Stop, read_stop
 from amci_explorer.text import subscript
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preset:
-    """A case worth opening.
-
-    What it does not name of the state is set back to where it starts.
-
-    Arguments:
-        name: What it is called, in a few words.
-        watch: What to watch there, in a sentence or two.
-        learnt: What is learnt from it, in a sentence.
-        y: The observation, empty where there is none.
-        theta: The coordinates of theta.
-        variant: Which proposals.
-        snapshot: Frame of the training film.
-        draws: Draws from each proposal.
-        alpha: Share of E1 from q1.
-        beta: Share of E2 from q1.
-        card: The card that it opens.
-    """
-
-    name: str
-    watch: str
-    learnt: str
-    y: tuple[float, ...] = ()
-    theta: tuple[float, ...] | None = None
-    variant: str | None = None
-    snapshot: int | None = None
-    draws: int | None = None
-    alpha: float | None = None
-    beta: float | None = None
-    card: str | None = None
-
-
-def _fixed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
-
-
-def _preset(name: str, entry: Mapping[str, Any]) -> Preset:
-    """An entry of the file as a preset; a number of y or theta stands for every coordinate."""
-    problem = amci.problem(name)
-    spread = {
-        at: [value] * getattr(problem, at).dim
-        for at, value in entry.items()
-        if at in ("y", "theta") and not isinstance(value, list)
-    }
-    return Preset(**_fixed({**entry, **spread}))
-
 
 TABLE = tomllib.loads((Path(__file__).parent / "presets.toml").read_text("utf-8"))
 # By the problem's name.
-PRESETS: Mapping[str, Sequence[Preset]] = {
-    name: tuple(_preset(name, entry) for entry in of["presets"]) for name, of in TABLE.items()
+PRESETS: Mapping[str, Sequence[Stop]] = {
+    name: tuple(read_stop(entry, name) for entry in of["presets"]) for name, of in TABLE.items()
 }
+# Names in links by which two cases are the same, whatever is shown of them.
+CASE = ("problem", "f", "y", "theta", "variant", "snapshot", "alpha", "beta")
 LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    name: _fixed(of["labels"]) for name, of in TABLE.items()
+    name: {at: tuple(labels) for at, labels in of["labels"].items()} for name, of in TABLE.items()
 }
 ANYWHERE = "where f is not zero"
 # Wider ranges than this are moved in whole numbers.
@@ -99,9 +50,17 @@ def where_f_is(problem: Problem) -> str:
     return found
 
 
-def presets(problem: Problem) -> Sequence[Preset]:
-    """Points worth looking at; empty where there are none."""
+def presets(problem: Problem) -> Sequence[Stop]:
+    """Cases worth seeing; empty if the problem has none."""
     return PRESETS.get(problem.name, ())
+
+
+def preset_at(link: Mapping[str, str]) -> Stop | None:
+    """The preset whose case a link leads to; None if there is none."""
+    for preset in PRESETS.get(link["problem"], ()):
+        if all(preset.link.get(name) == link.get(name) for name in CASE):
+            return preset
+    return None
 
 
 def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -110,9 +69,13 @@ def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:
     Each is empty where the problem has none.
     """
     for first in PRESETS.get(_model(problem), ())[:1]:
-        return first.y, first.theta or ()
+        return _point(first.link.get("y")), _point(first.link.get("theta"))
     y, theta = (() if v is None else tuple(map(float, v)) for v in problem.typical_case())
     return y, theta
+
+
+def _point(text: str | None) -> tuple[float, ...]:
+    return tuple(map(float, text.split(","))) if text else ()
 
 
 def variable_labels(problem: Problem, variable: Variable) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from amci_core.models import Problem
 from amci_explorer.numbers.known import Level, level_range
 from amci_explorer.numbers.known import level as known_level
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import Preset
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state import options
 from amci_explorer.state.links import (
@@ -190,18 +189,6 @@ class Case(param.Parameterized):
         self._record()
         self.param.trigger("committed")
 
-    def apply(self, preset: Preset) -> None:
-        """Goes to a preset; what the proposals and the point are, unless it names them, too."""
-        named = _named(preset)
-        gone = ("f", *POINT, *PRESET)
-        link = {name: text for name, text in self.link().items() if name not in gone}
-        self.visit({**link, **{name: write(value) for name, value in named.items()}})
-
-    def at(self, preset: Preset) -> bool:
-        """Whether the case is where a preset leads."""
-        named = {**_named(preset), "f": "", "snapshot": preset.snapshot, "card": self.card}
-        return all(getattr(self, name) == value for name, value in named.items())
-
     def reset(self) -> None:
         """Sets everything but the problem back to where it opens."""
         self.visit({"problem": self.original})
@@ -364,11 +351,12 @@ CHOICES = tuple(
     for name in Case.param
     if name not in ("name", "problem", "level", "level_error", "committed", "renewed")
 )
-# What a preset may name beside the point, and else sets back.
-PRESET = ("variant", "snapshot", "draws", "alpha", "beta")
 # The part of a reference case that its figures depend on; the seed is the other case's, so that
 # both have the same random numbers.
-COMPARED = ("f", *POINT, *PRESET, "runs", "share", "common", "sobol")
+COMPARED = (
+    *("f", *POINT, "variant", "snapshot", "draws", "runs"),
+    *("alpha", "beta", "share", "common", "sobol"),
+)
 
 
 def _problem(name: str, f: str = "") -> Problem:
@@ -382,9 +370,3 @@ def _opening(problem: Problem) -> dict[str, Any]:
     """Where all choices open for a problem."""
     opening = {name: options.opens(name, problem) for name in CHOICES}
     return {n: Case.param[n].default if v is None else v for n, v in opening.items()}
-
-
-def _named(preset: Preset) -> dict[str, Any]:
-    """What a preset names."""
-    found = {name: getattr(preset, name) for name in (*POINT, *PRESET, "card")}
-    return {name: value for name, value in found.items() if value not in (None, ())}

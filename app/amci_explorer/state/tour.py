@@ -1,26 +1,23 @@
-r"""The tour: steps that set the page's state, light up a part of it and ask a question."""
+r"""The tour: stops in order, each with a title, a part of the page to light up, and a question."""
 
 from __future__ import annotations
 
-__all__ = ["Step", "Tour", "TourError", "tour"]
+__all__ = ["Tour", "TourError", "read_tour", "tour"]
 
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
-from amci_explorer.state.case import CHOICES
-from amci_explorer.state.state import State
+from amci_explorer.problems.stops import Stop, read_stop
+from amci_explorer.state.case import CHOICES, OPENING_PROBLEM, Case
 from amci_explorer.words import CARDS
 
 # Names the file of another tour, as `python -m amci_explorer.server.serve --tour` does.
 ANOTHER = "AMCI_TOUR"
 SHIPPED = Path(__file__).with_name("tour.toml")
-# Parts of the page that a step can light up; cards are opened by it.
+# Parts of the page that a step can light up; a card is opened by it.
 PARTS = ("headline", "handles", "densities", "errors", "summary", "film", "own-f", "proposals")
 
 
@@ -28,56 +25,12 @@ class TourError(ValueError):
     """A file is no tour; says which step is wrong, and how."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One step.
-
-    Arguments:
-        name: Its name in links: letters, digits and hyphens.
-        title: Its title.
-        text: Two or three sentences; formulas in LaTeX between dollars.
-        light: The part of the page that it lights up; empty for none.
-        question: A question to the reader; empty for none.
-        answer: The answer, shown when it is opened.
-        state: The fields of the state that it sets, as a link holds them; all others start anew.
-
-    Raises:
-        ValueError: an entry is missing, or not allowed.
-    """
-
-    name: str
-    title: str
-    text: str
-    light: str = ""
-    question: str = ""
-    answer: str = ""
-    state: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not (self.name.replace("-", "").isalnum() and self.name.isascii()):
-            raise ValueError(f"expected letters, digits and hyphens as name, got {self.name!r}")
-        if self.light not in ("", *PARTS, *CARDS):
-            allowed = ", ".join((*PARTS, *CARDS))
-            raise ValueError(f"expected one of {allowed} as light, got {self.light!r}")
-        if bool(self.question) != bool(self.answer):
-            raise ValueError("expected question and answer together")
-        wrong = {name: "no such field" for name in self.state.keys() - {"problem", *CHOICES}}
-        wrong |= State().read(self.state)
-        if wrong:
-            raise ValueError("; ".join(f"{name}: {text}" for name, text in wrong.items()))
-
-    @property
-    def link(self) -> str:
-        """The query of an address that opens the page here."""
-        return urlencode({"tour": self.name})
-
-
 @dataclass(frozen=True)
 class Tour:
     """Steps in order, and the title of the whole."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[Stop, ...]
 
     def index(self, name: str) -> int | None:
         """The place of a step, by its name or its number from 1 on; None if there is no such."""
@@ -88,7 +41,7 @@ class Tour:
 
 
 def read_tour(file: str | Path) -> Tour:
-    """Reads and checks a tour, TOML in UTF-8. A step without a problem is about the one before's.
+    """Reads and checks a tour, TOML in UTF-8. A link without a problem is about the one before's.
 
     Arguments:
         file: Its path.
@@ -97,26 +50,38 @@ def read_tour(file: str | Path) -> Tour:
         TourError: it cannot be read, or an entry is missing, unknown or not allowed; the message
             names the file and the step.
     """
-    place, problem, found = str(file), "", []
+    place, problem, steps = str(file), OPENING_PROBLEM, dict[str, Stop]()
     try:
         content = tomllib.loads(Path(file).read_text("utf-8-sig"))
-        for i, entry in enumerate(content["steps"], 1):
+        for i, entry in enumerate(content.get("steps", ()), 1):
             place = f"{file}: step {i}"
-            state = {name: _text(value) for name, value in entry.get("state", {}).items()}
-            problem = state.get("problem", problem)
-            if state and problem:
-                state["problem"] = problem
-            found.append(Step(**{**entry, "state": state}))
-            if found[-1].name in [step.name for step in found[:-1]]:
-                raise ValueError(f"expected another name for each step, got {found[-1].name!r}")
-    except KeyError:
-        raise TourError(f"{place}: expected tables as [[steps]]") from None
+            step = read_stop(entry, problem)
+            _check(step)
+            if step.name in steps:
+                raise ValueError(f"expected another name for each step, got {step.name!r}")
+            steps[step.name], problem = step, step.link["problem"]
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        text = str(error).replace("Step.__init__() got an", "")
-        raise TourError(f"{place}: {text.replace('Step.__init__()', '').strip()}") from None
-    if not found:
-        raise TourError(f"{place}: expected at least one step")
-    return Tour(str(content.get("title", "Tour")), tuple(found))
+        text = str(error).replace("Stop.__init__() got an", "")
+        raise TourError(f"{place}: {text.replace('Stop.__init__()', '').strip()}") from None
+    if not steps:
+        raise TourError(f"{place}: expected at least one table [[steps]]")
+    return Tour(str(content.get("title", "Tour")), tuple(steps.values()))
+
+
+def _check(step: Stop) -> None:
+    if not (step.name.replace("-", "").isalnum() and step.name.isascii()):
+        raise ValueError(f"expected letters, digits and hyphens as name, got {step.name!r}")
+    if not step.title:
+        raise ValueError("expected a title")
+    if step.light not in ("", *PARTS, *CARDS):
+        allowed = ", ".join((*PARTS, *CARDS))
+        raise ValueError(f"expected one of {allowed} as light, got {step.light!r}")
+    if bool(step.question) != bool(step.answer):
+        raise ValueError("expected question and answer together")
+    wrong = {name: "no such choice" for name in step.link.keys() - {"problem", *CHOICES}}
+    wrong |= Case().read(step.link)
+    if wrong:
+        raise ValueError("; ".join(f"{name}: {text}" for name, text in wrong.items()))
 
 
 def tour() -> Tour:
@@ -124,11 +89,4 @@ def tour() -> Tour:
     return _read_once(os.environ.get(ANOTHER, "") or str(SHIPPED))
 
 
-@lru_cache(4)
-def _read_once(file: str) -> Tour:
-    return read_tour(file)
-
-
-def _text(value: Any) -> str:
-    """A field's value as a link holds it."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+_read_once = cache(read_tour)

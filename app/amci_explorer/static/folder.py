@@ -28,7 +28,7 @@ from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.problems.presets import digits_of, opening, variable_labels
-from amci_explorer.state.tour import Step
+from amci_explorer.problems.stops import Stop
 from amci_explorer.views.densities import DensityView
 from amci_explorer.views.formula import formula, with_formulas
 from amci_explorer.words.curves import NAMES
@@ -43,7 +43,7 @@ TOTALS, RUNS, SEED = (10, 30, 100, 300, 1000), 1000, 1
 THEMES = {name: built_in_themes[f"{name}_minimal"] for name in ("light", "dark")}
 
 
-def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
+def write(folder: Path, steps: Sequence[Stop] = ()) -> Path:
     """Writes the page into a folder: it works from a file and from any web server.
 
     Arguments:
@@ -63,7 +63,7 @@ def write(folder: Path, steps: Sequence[Step] = ()) -> Path:
     return folder
 
 
-def _page(steps: Sequence[Step]) -> str:
+def _page(steps: Sequence[Stop]) -> str:
     problems = {name: problem_facts(name) for name in LIVE}
     facts = {
         "problems": problems,
@@ -153,10 +153,10 @@ def _embedded(draw: Any) -> dict[str, Any]:
     return found
 
 
-def _told(step: Step) -> str:
+def _told(step: Stop) -> str:
     """A step of the tour, folded; where the page can, with a link to its case."""
-    case = {name: step.state[name] for name in ("problem", "y", "theta") if name in step.state}
-    live = case.get("problem") in LIVE and not {"f", "variant"} & step.state.keys()
+    case = {name: step.link[name] for name in ("problem", "y", "theta") if name in step.link}
+    live = case.get("problem") in LIVE and not {"f", "variant"} & step.link.keys()
     link = f'<p><a href="#{escape(urlencode(case, safe=","))}">Show it</a></p>' if live else ""
     answer = f"<details><summary>Answer</summary>{html_of(step.answer)}</details>"
     return (

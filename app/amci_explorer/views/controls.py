@@ -15,7 +15,7 @@ import numpy as np
 import panel_material_ui as pmui
 
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import presets
+from amci_explorer.problems.presets import preset_at, presets
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound, tie, widget
@@ -172,9 +172,10 @@ class Controls:
 
     def _show_presets(self) -> None:
         here = presets(self._state.problem)
+        at = preset_at(self._state.link())
         self.chips.param.update(
             options={preset.name: i for i, preset in enumerate(here)},
-            value=[i for i, preset in enumerate(here) if self._state.at(preset)][:1],
+            value=[i for i, preset in enumerate(here) if preset is at],
         )
 
     def _chose_problem(self, event: Any) -> None:
@@ -185,8 +186,8 @@ class Controls:
     def _chose_preset(self, event: Any) -> None:
         here = presets(self._state.problem)
         for i in set(event.new) - set(event.old):
-            if i < len(here) and not self._state.at(here[i]):
-                self._state.apply(here[i])
+            if i < len(here) and here[i] is not preset_at(self._state.link()):
+                self._state.visit(here[i].link)
         # One of them at most is pressed, also if it was pressed again.
         self._show_presets()
 

@@ -10,7 +10,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.known import exact, level, log_truth
 from amci_explorer.numbers.summary import Summary
-from amci_explorer.problems.presets import presets
+from amci_explorer.problems.presets import preset_at
 from amci_explorer.state.state import State
 from amci_explorer.views.formula import FORMULA, formula
 from amci_explorer.views.layout import HTML, column
@@ -60,11 +60,9 @@ class HeadlineView:
             f'<p class="headline" role="status">{asked} {self._answer(found)}</p>'
             f'<p class="lesson">{lesson(problem, mismatch, settings.draws, names)}</p>'
         )
-        here = [preset for preset in presets(problem) if state.at(preset)]
-        # Of several at one place, the one that says most of it.
-        preset = max(here, key=lambda each: -[*vars(each).values()].count(None), default=None)
+        preset = preset_at(state.link())
         words = [problem.description, how_extreme(problem, state.y)]
-        words += [f"{preset.name}: {preset.watch} {preset.learnt}"] if preset else []
+        words += [f"{preset.name.capitalize()}: {preset.text}"] if preset else []
         paragraphs = [escape(text) for text in words if text]
         self._about.object = "".join(f"<p>{text}</p>" for text in [*paragraphs, DOCS])
         self._formula.object = formula(problem.formula)

@@ -12,8 +12,9 @@ import param
 from panel.custom import JSComponent
 
 from amci_explorer.js.scripts import TOUR
+from amci_explorer.problems.stops import Stop
 from amci_explorer.server.session import callback
-from amci_explorer.state.tour import Step, tour
+from amci_explorer.state.tour import tour
 from amci_explorer.views.formula import INLINE, with_formulas
 from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import HTML, ON_SCREEN, column, hide
@@ -70,7 +71,7 @@ class TourView:
         moved: Called when the tour opens, closes or goes on.
     """
 
-    def __init__(self, visit: Callable[[Step], Any], moved: Callable[[], Any]) -> None:
+    def __init__(self, visit: Callable[[Stop], Any], moved: Callable[[], Any]) -> None:
         self._visit, self._moved, self._step = visit, moved, 0
         self.opened = False
         self._words = HTML("", WORDS)
@@ -88,7 +89,7 @@ class TourView:
         hide(self.panel, True)
 
     @property
-    def step(self) -> Step:
+    def step(self) -> Stop:
         """The step that it is at."""
         return tour().steps[self._step]
 
