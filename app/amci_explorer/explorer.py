@@ -112,7 +112,7 @@ class Explorer(pn.viewable.Viewer):
         }.items():
             part.css_classes = [*part.css_classes, f"part-{name}"]
         on_failure(document, self.report)
-        self.results.heard += [self.headline.show, self._show_draws]
+        self.results.heard += [self.headline.show]
         state.param.watch(self._follow, [name for name in state.param if name != "name"])
         self._open(self.summary, self.errors)
         self._say_what_is_wrong(query, wrong)
@@ -168,7 +168,6 @@ class Explorer(pn.viewable.Viewer):
         else:
             # Proposals that got better are drawn as others would be.
             self.densities.follow({"variant"} if "renewed" in changed else changed)
-            self._show_draws()
             self.headline.show()
             if "card" in changed:
                 self.tabs.show()
@@ -183,12 +182,6 @@ class Explorer(pn.viewable.Viewer):
         for act in (*(view.open for view in views), self.headline.show):
             with guarded(self._document):
                 act()
-
-    def _show_draws(self) -> None:
-        """Marks the case's first draws."""
-        found = self.results.of("summary")
-        current = found is not None and found.asked.settings == self.state.settings
-        self.densities.show_draws(found.value.points if found is not None and current else {})
 
     def _say_what_is_wrong(self, query: Mapping[str, str], wrong: dict[str, str]) -> None:
         """Says what an address asks for that there is not, and which files hold no problem."""

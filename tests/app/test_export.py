@@ -50,7 +50,7 @@ def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, stat
 def test_densities_are_one_line_for_every_point(store, state):
     found = densities(store.problem, store.proposals(state.settings), *state.settings.pair)
     _, lines = read(state, B=export.frame(found))
-    for name in ("x", "target", "posterior", "q1", "q2", "log_ratio"):
+    for name in ("x", "target", "posterior", "q1", "q2"):
         values = [float(line[name]) for line in lines]
         np.testing.assert_array_equal(values, getattr(found, name))
 

@@ -4,8 +4,10 @@ import holoviews as hv
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.diagnosis import diagnosis
+from amci_explorer.numbers.marks import marks
 from amci_explorer.numbers.pictures import densities as numbers_of
 from amci_explorer.plots import (
     amortization_map,
@@ -232,14 +234,45 @@ def test_bands_are_over_runs_or_over_cases(band, keys):
 
 
 @pytest.mark.parametrize(
-    ("name", "y", "theta"), [("tail-1d", 1.0, 3.0), ("cancer", (550.0, 350.0), None)]
+    ("name", "y", "theta", "said"),
+    [
+        ("tail-1d", 1.0, 3.0, ["0 above θ", "all above θ"]),
+        ("gain-loss", 1.0, 0.4, ["43 above θ, 21 below", "all above θ", "all below θ"]),
+        ("tail-5d", (0.5,) * 5, (1.0,) * 5, ["0 above θ", "all above θ"]),
+        ("cancer", (600.0, 250.0), None, ["count for E₁", "count for E₂"]),
+        ("peak", None, (0.3, 0.7, 0.4), ["count for E₁", "Close-up"]),
+    ],
 )
-def test_densities_show_each_proposal_beside_what_it_should_match(name, y, theta):
+def test_captions_count_what_the_draws_do(name, y, theta, said):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
-    picture = densities(problem, proposals, y, theta)
-    found = numbers_of(problem, proposals, y, theta).along(0)
-    line = part(picture, "Curve", "q₁ learnt")
-    np.testing.assert_allclose(line.dimension_values("density"), found["q1"])
-    area = part(picture, "Area", "posterior p(x | y)")
-    np.testing.assert_allclose(area.dimension_values("density"), found["posterior"])
-    hv.render(picture)
+    layout = densities(problem, proposals, y, theta)
+    order = [f"caption-{n}" for n in ("q2", "q1", "q1_minus", "close-up")]
+    captions = [layout.select_one({"name": name}) for name in order]
+    for caption, words in zip([c for c in captions if c is not None], said, strict=True):
+        assert words in caption.text
+    found = numbers_of(problem, proposals, y, theta)
+    if name == "tail-1d":
+        curves = layout.select_one({"name": "densities"})
+        np.testing.assert_array_equal(curves.data["q1"], found.q1)
+        assert len(layout.select_one({"name": "densities-draws"}).data["q2"]) == 64
+
+
+def test_draws_count_for_the_other_integral_as_their_weights_say():
+    problem, proposals = amci.problem("cancer"), amci.load_proposals("cancer")
+    y, _ = problem.check((600.0, 250.0))
+    drawn = marks(problem, proposals, y, None, draws=64, seed=0)
+    for name, proposal in (("q2", proposals.q2), ("q1", proposals.q1_plus)):
+        x = torch.from_numpy(drawn.x[name])
+        with torch.inference_mode():
+            log_w = problem.log_joint(x, y) - proposal(y, None).log_prob(x)
+        if name == "q2":
+            log_w = log_w + problem.f(x, None).log()
+        effective = 1 / log_w.softmax(0).square().sum()
+        term = "E₁" if name == "q2" else "E₂"
+        assert drawn.said[name] == f"{round(float(effective))} count for {term}"
+
+
+def test_a_proposal_far_from_its_target_is_not_said_to_match_it():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    layout = densities(amci.problem("tail-1d"), paper, -4.0, 5.0)
+    assert "should match f" in layout.select_one({"name": "caption-q1"}).text

@@ -143,7 +143,7 @@ def a_picture_is_a_table_for_those_who_unfold_it(opened):
     opened.page.keyboard.press("Enter")
     table = opened.page.get_by_label("Densities, as a table").get_by_role("table")
     expect(table.get_by_role("columnheader")).to_have_text(
-        ["x", "target", "posterior", "q1", "q2", "log_ratio"]
+        ["x", "target", "posterior", "q1", "q2"]
     )
     before = table.inner_text()
     opened.move("Threshold θ", 1.0)

@@ -16,9 +16,8 @@ const even = (low, high, count) =>
 /**
  * The columns of a picture on the line, by name, as long as x.
  *
- * They are x, posterior, target, q1, log_ratio, q2 where there is one, and where f takes both
- * signs target_minus, q1_minus, log_ratio_minus. Densities are at least 1e-30, log-ratios in nats,
- * NaN where g is zero.
+ * They are x, posterior, target, q1, q2, and where f takes both signs target_minus and q1_minus.
+ * Densities are at least 1e-30.
  *
  * weights: stored proposals by name (q1_plus, q1_minus, q2), out of `decoded`
  * problem: a key of TARGETS
@@ -32,13 +31,9 @@ export function lineColumns(weights, problem, y, theta, x) {
     const columns = {x: points, posterior: of(v => logPosterior(v, y)), q2: learnt("q2")}
     logParts(y, theta).forEach((whole, i) => {
         const [name, ending] = i ? ["q1_minus", "_minus"] : ["q1_plus", ""]
-        const g = of(v => Math.log(Math.max((i ? -1 : 1) * f(v, theta), 0))
+        columns[`target${ending}`] = of(v => Math.log(Math.max((i ? -1 : 1) * f(v, theta), 0))
             + logPosterior(v, y) - whole)
-        const q = learnt(name)
-        columns[`target${ending}`] = g
-        columns[`q1${ending}`] = q
-        columns[`log_ratio${ending}`] =
-            q.map((v, k) => (g[k] > SMALLEST_DENSITY ? Math.log(v / g[k]) : NaN))
+        columns[`q1${ending}`] = learnt(name)
     })
     return columns
 }

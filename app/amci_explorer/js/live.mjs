@@ -36,26 +36,18 @@ export function movedCase({problem}, {y, theta}, {variable, value}) {
  */
 export function paint(page, {weights, problem, extent}, {y, theta}) {
     const columns = lineCase(weights, problem, y, theta, extent)
-    const missing = new Float64Array(columns.x.length).fill(NaN)
-    const source = page.get_model_by_name("densities"), names = Object.keys(source.data)
-    const parts = [
-        [source, {data: Object.fromEntries(names.map(each => [each, columns[each] ?? missing]))}],
-        [page.get_model_by_name("densities-threshold"), {data: {x: [theta[0]]}}],
-        ...Object.keys(PANELS).map(each => [
-            page.get_model_by_name(`densities-${each}`)?.y_range,
-            heights(page.get_model_by_name(`densities-${each}`), PANELS[each], columns),
-        ]),
-    ]
-    for (const [part, values] of parts) { part?.setv(values, {sync: false}) }
-}
-
-/** The ends of a panel's y axis. */
-function heights(figure, {wanted, learnt}, columns) {
-    const highest = names => Math.max(...names.map(each =>
-        (columns[each] ?? []).reduce((a, b) => Math.max(a, b), 0)))
-    const target = highest(wanted)
-    const top = Math.max(target, Math.min(highest(learnt), HIGHEST * target))
-    const isLog = figure?.y_scale.type == "LogScale"
-    const [start, end] = (isLog ? DECADES : [0, ROOM]).map(v => v * top)
-    return {start, end, reset_start: start, reset_end: end}
+    const of = name => page.get_model_by_name(`densities${name}`)
+    of("").setv({data: columns}, {sync: false})
+    of("-threshold").setv({data: {x: [theta[0]]}}, {sync: false})
+    for (const [name, wanted] of Object.entries(PANELS)) {
+        const figure = of(`-${name}`)
+        if (figure == null) { continue }
+        // A bad proposal may leave the panel, what it must match may not.
+        const [target, learnt] = [wanted, name].map(each => Math.max(...columns[each]))
+        const top = Math.max(target, Math.min(learnt, HIGHEST * target))
+        const [start, end] = figure.y_scale.type == "LogScale" ? DECADES : [0, ROOM]
+        const ends = {start: start * top, end: end * top}
+        figure.y_range.setv(
+            {...ends, reset_start: ends.start, reset_end: ends.end}, {sync: false})
+    }
 }

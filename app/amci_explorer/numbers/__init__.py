@@ -65,16 +65,17 @@ class Densities:
         return {name: values for name, values in there.items() if values is not None}
 
     def about(self) -> str:
-        """What is shown, in words, for someone who cannot see it."""
-        known = np.isfinite(self.divergence)
-        parts = (
-            self.place,
-            f"The divergence of q1 from g is {self.divergence:.2g} nats." if known else "",
-            self.doubt,
+        """What is shown and where it lies, in words, for someone who cannot see it."""
+        known = f"The divergence of q1 from g is {self.divergence:.2g} nats."
+        return " ".join(
+            filter(None, (self.place, known * bool(np.isfinite(self.divergence)), self.doubt))
         )
-        return " ".join(filter(None, parts))
 
     @property
     def place(self) -> str:
         """What is shown and where it lies, in words."""
+        raise NotImplementedError
+
+    def distance(self, name: str, other: str) -> float:
+        """The total variation of two densities in the picture, between 0 and 1."""
         raise NotImplementedError

@@ -51,35 +51,23 @@ class LineDensities(Densities):
         extent: What the picture shows of x.
         threshold: Where f begins or ends, if that is known.
         label: The coordinate's name.
+        coordinate: Which it is, from 0 on.
     """
 
     x: Array
     extent: tuple[float, float]
     threshold: float | None
     label: str = "x"
-
-    @property
-    def log_ratio(self) -> Array:
-        """log q1 - log g in nats, NaN where g is zero; (n,)."""
-        return log_ratio(self.q1, self.target)
-
-    @property
-    def log_ratio_minus(self) -> Array | None:
-        """Where f takes both signs, the same for q1_minus; (n,)."""
-        if self.q1_minus is None or self.target_minus is None:
-            return None
-        return log_ratio(self.q1_minus, self.target_minus)
+    coordinate: int = 0
 
     @property
     def columns(self) -> dict[str, Array]:
         """A table of what is shown, by name, of equal lengths."""
-        minus = {} if self.log_ratio_minus is None else {"log_ratio_minus": self.log_ratio_minus}
-        return {"x": self.x, **self.shown, "log_ratio": self.log_ratio, **minus}
-
-    def along(self, coordinate: int) -> dict[str, Array]:
-        """Densities along a coordinate of x, from 0 on: x and those that there are, (n,) each."""
-        del coordinate
         return {"x": self.x, **self.shown}
+
+    def distance(self, name: str, other: str) -> float:
+        gap = np.abs(getattr(self, name) - getattr(self, other))
+        return float(np.trapezoid(gap, self.x)) / 2
 
     @property
     def place(self) -> str:
@@ -162,12 +150,6 @@ def line_densities(
         if unknown
         else "",
     )
-
-
-def log_ratio(q: Array, g: Array) -> Array:
-    """log q - log g in nats, NaN where g is zero; (n,)."""
-    q, low = np.maximum(q, SMALLEST_DENSITY), g <= SMALLEST_DENSITY
-    return np.where(low, np.nan, np.log(q / np.where(low, 1.0, g)))
 
 
 def _log_masses(problem: Problem, y: Tensor, theta: Tensor | None) -> dict[str, float]:

@@ -22,8 +22,8 @@ from amci_core.models.gain_loss import GainLoss
 from amci_core.models.peak import ProductPeak
 from amci_core.models.tail import GaussianTail
 from amci_explorer.numbers import Look
-from amci_explorer.numbers.draws import MarginalDensities, drawn_densities
 from amci_explorer.numbers.line import LineDensities, line_densities
+from amci_explorer.numbers.marginals import MarginalDensities, marginal_densities
 from amci_explorer.numbers.plane import PlaneDensities, plane_densities
 from amci_explorer.numbers.tumour import tumour_densities
 from amci_explorer.problems.presets import coordinate_names
@@ -45,7 +45,7 @@ class Picture:
 
 
 LINE, PLANE = Picture(line_densities, "line"), Picture(plane_densities, "plane")
-DRAWS = Picture(drawn_densities, "draws")
+DRAWS = Picture(marginal_densities, "draws")
 
 
 def densities(

@@ -43,12 +43,14 @@ class PlaneDensities(Densities):
         y: Points along the second axis, increasing, (m,).
         labels: Names of the axes.
         extent: What the picture shows of each axis.
+        pair: Which coordinates they are, from 0 on.
     """
 
     x: Array
     y: Array
     labels: tuple[str, ...]
     extent: tuple[Ends, ...]
+    pair: tuple[int, int] = (0, 1)
 
     @property
     def columns(self) -> dict[str, Array]:
@@ -56,11 +58,9 @@ class PlaneDensities(Densities):
         axes = dict(zip(self.labels, np.meshgrid(self.x, self.y), strict=True))
         return {name: np.ravel(values) for name, values in (axes | self.shown).items()}
 
-    def along(self, coordinate: int) -> dict[str, Any]:
-        """Densities along a coordinate, the other one integrated out, (n,) or (m,) each."""
-        x, other, axis = (self.x, self.y, 0) if coordinate == 0 else (self.y, self.x, 1)
-        marginals = {n: np.trapezoid(v, other, axis=axis) for n, v in self.shown.items()}
-        return {"x": x, **marginals}
+    def distance(self, name: str, other: str) -> float:
+        gap = np.abs(getattr(self, name) - getattr(self, other))
+        return float(np.trapezoid(np.trapezoid(gap, self.x), self.y)) / 2
 
     @property
     def place(self) -> str:
@@ -95,7 +95,7 @@ def plane_densities(
     def mass(density: Array) -> float:
         return float(np.trapezoid(np.trapezoid(density, first), second))
 
-    found = {n: q.log_prob(points).exp().numpy() for n, q in drawn.present.items()}
+    found: dict[str, Any] = {n: q.log_prob(points).exp().numpy() for n, q in drawn.present.items()}
     for name, row in log_densities(problem, points, y, theta).items():
         found[name] = np.exp(row - max(row.max(), LEAST))
     found = {name: values.reshape(mesh.shape[:-1]) for name, values in found.items()}

@@ -7,10 +7,10 @@ __all__ = ["Course", "TumourDensities", "tumour_densities"]
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-from scipy.interpolate import RegularGridInterpolator
+from scipy.integrate import cumulative_trapezoid
+from scipy.interpolate import PchipInterpolator, RegularGridInterpolator
 from torch import Tensor
 
 from amci_core.estimators.draws import Array
@@ -23,8 +23,10 @@ from amci_explorer.numbers.plane import PlaneDensities, plane_densities
 # Days on which courses are drawn, closer where tumours change fast.
 DAYS = np.concatenate([np.linspace(0, 10, 21), np.linspace(12, 100, 23)])
 SECOND_DAY = 5.0
-# Draws from the posterior, and those of them that are drawn as lines.
-DRAWS, COURSES = 192, 24
+# Quantiles of c0, and of epsilon given each of them; courses that are drawn as lines.
+RANKS, COURSES = 48, 24
+# Points on which a density is summed up to its quantiles.
+FINE = 257
 
 
 @dataclass(frozen=True)
@@ -68,23 +70,25 @@ def tumour_densities(
 ) -> TumourDensities:
     """As `plane_densities`, with the tumour's course."""
     plane = plane_densities(problem, proposals, y, theta, settings)
-    # Draws that move with the posterior: even ranks of c0, and of epsilon given c0 those of the
-    # golden ratio, in an order that leaves the first ones even as well.
-    ranks = (np.arange(DRAWS).reshape(-1, COURSES).T.ravel() + 0.5) / DRAWS
-    others = (np.arange(DRAWS) * (math.sqrt(5) - 1) / 2 + 0.5) % 1
+    # Even ranks of c0, and of epsilon given each: those shift by the golden ratio.
     posterior = np.nan_to_num(plane.posterior, nan=1.0)
-    c0 = _at_ranks(plane.x, np.trapezoid(posterior, plane.y, axis=0), ranks)
-    columns = np.array([np.interp(c0, plane.x, row) for row in posterior]).T
-    epsilon = [
-        _at_ranks(plane.y, column, rank) for column, rank in zip(columns, others, strict=True)
-    ]
-    sizes = np.exp(_log_sizes()(np.stack([np.log(c0), np.arcsin(np.sqrt(epsilon))], -1)))
+    ranks = (np.arange(RANKS) + 0.5) / RANKS
+    of_c0 = np.atleast_2d(np.trapezoid(posterior, plane.y, axis=0))
+    c0 = _quantiles(plane.x, of_c0, ranks[None])[0]
+    given = np.maximum(PchipInterpolator(plane.x, posterior, axis=1)(c0), 0).T
+    shifts = np.arange(RANKS) * (math.sqrt(5) - 1) / 2 % 1
+    epsilon = _quantiles(plane.y, given, (np.arange(RANKS) + shifts[:, None]) / RANKS)
+    start = np.broadcast_to(np.log(c0)[:, None], epsilon.shape)
+    points = np.stack([start, np.arcsin(np.sqrt(epsilon))], -1)
+    sizes = np.exp(_log_sizes()(points.reshape(-1, 2)))
     low, median, high = np.quantile(sizes, [0.05, 0.5, 0.95], axis=0)
+    # One of every second c0, each at another rank of epsilon.
+    few = np.arange(0, RANKS, RANKS // COURSES) * RANKS + np.arange(COURSES) * 29 % RANKS
     return TumourDensities(
         **vars(plane),
         course=Course(
             days=DAYS,
-            sizes=sizes[:COURSES],
+            sizes=sizes[few],
             median=median,
             low=low,
             high=high,
@@ -107,8 +111,10 @@ def _log_sizes() -> RegularGridInterpolator:
     return RegularGridInterpolator((log_c0, angles), np.log(sizes), "linear", False, None)
 
 
-def _at_ranks(points: Array, density: Any, ranks: Any) -> Any:
-    """Where a density at points reaches those ranks."""
-    mass = np.gradient(points) * density
-    # A point lies in the middle of its cell.
-    return np.interp(ranks, (np.cumsum(mass) - mass / 2) / mass.sum(), points)
+def _quantiles(points: Array, densities: Array, ranks: Array) -> Array:
+    """Where densities, (k, n) at points (n,), reach ranks, (k, m)."""
+    fine = np.linspace(points[0], points[-1], FINE)
+    smooth = np.maximum(PchipInterpolator(points, densities, axis=1)(fine), 0)
+    below = cumulative_trapezoid(smooth, fine, axis=1, initial=0)
+    rows = zip(ranks, below / below[:, -1:], strict=True)
+    return np.array([np.interp(rank, row, fine) for rank, row in rows])

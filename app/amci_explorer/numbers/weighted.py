@@ -12,12 +12,14 @@ __all__ = [
     "ends_of_f",
     "log_densities",
     "outward",
+    "sobol_points",
     "weighted",
 ]
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -25,9 +27,11 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import PchipInterpolator
 from scipy.special import logsumexp
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from amci_core.estimators.draws import Array
 from amci_core.flows import ConditionalDensity, Proposals
+from amci_core.flows.density import TransformedDensity
 from amci_core.flows.proposals import draw_all
 from amci_core.models import DefensiveDensity, Problem
 from amci_core.models.base import Density
@@ -68,6 +72,16 @@ class Weighted:
         log_w = self.log_weights[name]
         w = np.exp(log_w - max(log_w.max(), LEAST))
         return np.asarray(w / max(w.sum(), 1e-300))
+
+    @property
+    def divergence(self) -> float:
+        """KL(g || q1) in nats; NaN where too few draws show g."""
+        if self.doubt("target"):
+            return math.nan
+        w, log_w = self.weights("target"), self.log_weights["target"]
+        there = w > 0
+        log_ratio = log_w[there] - self.log_weights["q1"][there]
+        return max(float(w[there] @ log_ratio - logsumexp(log_w) + math.log(len(w))), 0.0)
 
     def effective(self, name: str) -> float:
         """The effective sample size for a density."""
@@ -113,7 +127,13 @@ class Weighted:
 
 
 def weighted(
-    problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None, *, draws: int
+    problem: Problem,
+    proposals: Proposals,
+    y: Tensor,
+    theta: Tensor | None,
+    *,
+    draws: int,
+    sobol: bool = False,
 ) -> Weighted:
     """Draws from every proposal and the defensive density, always from the same noise.
 
@@ -123,6 +143,7 @@ def weighted(
         y: Checked, (D_y,).
         theta: Checked, (D_theta,), or None.
         draws: Draws from each.
+        sobol: Whether proposals that can are given Sobol points.
     """
     # The picture shows what q1 and q2 must match; q1_complement would crowd it.
     made, names = proposals.at(y, theta), ("q1", "q1_minus", "q2")
@@ -133,7 +154,12 @@ def weighted(
         "defensive": DefensiveDensity(problem, y, theta, terms),
     }
     sources = {name: torch.Generator().manual_seed(i) for i, name in enumerate(densities)}
-    drawn, log_q = draw_all(densities, dict.fromkeys(densities, draws), sources)
+    uniform = {
+        name: sobol_points(problem.x.dim, draws, seed=i)
+        for i, (name, q) in enumerate(present.items() if sobol else ())
+        if isinstance(q, TransformedDensity)
+    }
+    drawn, log_q = draw_all(densities, dict.fromkeys(densities, draws), sources, uniform=uniform)
     points = torch.cat(list(drawn.values()), -2)
     logs = {name: torch.cat(list(parts.values()), -1).numpy() for name, parts in log_q.items()}
     log_mixture = logsumexp(np.stack(list(logs.values())), axis=0) - np.log(len(logs))
@@ -143,6 +169,13 @@ def weighted(
         log_weights = {name: _number(row - log_mixture) for name, row in log_p.items()}
         log_f = _number(problem.f(points, theta).abs().log().numpy())
     return Weighted(points.numpy(), log_weights, log_f, present)
+
+
+@lru_cache(maxsize=32)
+def sobol_points(dim: int, count: int, seed: int = 0) -> Tensor:
+    """Scrambled Sobol points in the open unit cube, (count, dim)."""
+    points = SobolEngine(dim, scramble=True, seed=seed).draw(count, dtype=torch.float64)
+    return points + 2.0**-31
 
 
 def log_densities(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import panel as pn
 from bokeh.embed import json_item
 from bokeh.layouts import column
 from bokeh.themes import built_in_themes
@@ -26,10 +25,10 @@ from amci_core.io import check_path, vacant, write_bytes
 from amci_explorer.js.bundle import bundle
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
+from amci_explorer.plots.densities import DensityPicture
 from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.problems.presets import digits_of, opening, variable_labels
 from amci_explorer.problems.stops import Stop
-from amci_explorer.views.densities import DensityView
 from amci_explorer.views.formula import formula, with_formulas
 from amci_explorer.words.curves import NAMES
 
@@ -111,10 +110,10 @@ def problem_facts(name: str) -> dict[str, Any]:
     found = densities(problem, proposals, y, theta)
 
     def density_figures(dark: bool) -> list[Any]:
-        view = DensityView(found, dark=dark)
-        view.show(found)
-        view.describe(found)
-        return [pane.object for pane in view.panel.select(pn.pane.Bokeh)]
+        shown = DensityPicture(found, dark=dark)
+        shown.show(found)
+        shown.describe()
+        return [shown.layout]
 
     def error_figure(dark: bool) -> list[Any]:
         # The page fills it.

@@ -1,4 +1,4 @@
-r"""The panel of the proposals: the pictures of the problem's kind, live while a handle moves."""
+r"""The card of the two proposals, live while a handle moves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ __all__ = ["DensityPanel"]
 
 import json
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 from io import StringIO
 from typing import Any
@@ -15,27 +14,40 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from amci_core.estimators.draws import Array
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import LIVE_DENSITIES
+from amci_explorer.numbers.marks import marks
 from amci_explorer.numbers.pictures import densities, picture_of
+from amci_explorer.numbers.tumour import TumourDensities
 from amci_explorer.numbers.weights import LIVE, weights
+from amci_explorer.plots.densities import CoursePicture, DensityPicture
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of
 from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views import export
-from amci_explorer.views.bound import bound, same
-from amci_explorer.views.densities import DensityView
-from amci_explorer.views.figures import entitle_all, give_up_names
-from amci_explorer.views.layout import HTML, card, column, explain, hide
+from amci_explorer.views.bound import bound
+from amci_explorer.views.figures import dress, entitle, give_up_names, lighten
+from amci_explorer.views.inputs import select
+from amci_explorer.views.layout import HTML, NOTE, card, column, explain, hide
+from amci_explorer.views.slider import Grip, same
 from amci_explorer.views.tabulated import AsTable
 from amci_explorer.words import HELP
 
 # What changes the case to compare with, or how both cases look; and what changes the case's own.
 COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot"} | COMPARING
+PICTURES = {"densities": "proposals", "course": "tumour size"}
+# A list beside the title, as low as that; its name is read, not shown.
+SMALL = """
+:host { margin: 0 0 0 8px !important; }
+label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+select { height: 26px !important; padding: 0 22px 0 8px !important; border-radius: 4px;
+         font-size: var(--small); color: inherit; background-color: transparent; }
+"""
+# Tools lie on the picture; Bokeh would always show them there.
+INNER = ":host { opacity: var(--tools) !important; }"
 
 
 class LivePage(JSComponent):
@@ -54,7 +66,7 @@ class LivePage(JSComponent):
 
 
 class DensityPanel:
-    """Creates the panel, empty; `open` fills it.
+    """Creates the card, empty; `open` fills it.
 
     Arguments:
         state: What is looked at.
@@ -62,27 +74,37 @@ class DensityPanel:
 
     def __init__(self, state: State) -> None:
         self._state, self._dark = state, False
-        self._draws: dict[str, Any] = {}
         self._found: Any = None
         self._reference: Any = None
         self._kind: Any = None
-        self.view: Any = None
+        self.picture: Any = None
         self._live = LivePage(width=0, height=0, margin=0)
         self._live.param.watch(callback(self._send), "asked")
-        narrow: dict[str, Any] = {"listed": True, "sizing_mode": None, "margin": (8, 0, 0, 8)}
+        self.handle = Grip(
+            figure="densities-q1", moves=["theta", 0], label="Line of θ in the picture", margin=0
+        )
+        self.handle.on_move(self._grabbed)
+        looks: dict[str, Any] = {"sizing_mode": None, "width": 92, "stylesheets": [SMALL]}
         self._choices = {
-            "logarithmic": bound(state, "logarithmic", "Scale of the densities"),
-            "coordinate": bound(state, "coordinate", "Coordinate", width=110, **narrow),
-            "pair": bound(state, "pair", "Pair of coordinates", width=146, **narrow),
+            name: bound(state, name, label, listed=True, **looks)
+            for name, label in (
+                ("logarithmic", "Scale"),
+                ("coordinate", "Coordinate"),
+                ("pair", "Pair"),
+            )
         }
-        self._help, self._place = HTML(), column()
+        pictures = {words: name for name, words in PICTURES.items()}
+        self._which = select("Picture", pictures, **looks)
+        self._which.param.watch(callback(lambda _: self.draw()), "value")
+        self._help, self._place, self._doubt = HTML(), column(), HTML("", NOTE)
         self._as_table = AsTable("Densities", lambda: export.joined(self._lines()))
         self.panel = card(
-            "Proposals",
+            "Two proposals",
             self._place,
+            self._doubt,
             self._as_table.panel,
             self._live,
-            tools=[*self._choices.values()],
+            tools=[*self._choices.values(), self._which],
             help_text=self._help,
         )
 
@@ -92,8 +114,9 @@ class DensityPanel:
         explain(self._help, HELP[picture_of(problem).help])
         for name, choice in self._choices.items():
             hide(choice, (problem.x.dim == 1) != (name == "logarithmic") or problem.x.dim == 2)
+        self._which.value = "densities"
         self.follow(SHAPING)
-        entitle_all(self.panel, self._state.original, self._state.f)
+        hide(self._which, not isinstance(self._found, TumourDensities))
 
     def follow(self, changed: set[str]) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
@@ -101,42 +124,38 @@ class DensityPanel:
             reference = self._state.same_reference
             self._reference = None if reference is None else self._of(reference)
         if changed & SHAPING:
+            self._found = self._of(self._state)
             self.draw()
+        elif changed & {"draws", "seed"}:
+            self._mark()
 
     def draw(self) -> None:
-        """Draws the densities of the state's case, in new pictures if the old ones do not fit."""
-        state = self._state
-        found = self._found = self._of(state)
-        kind = DensityView.kind(found), state.logarithmic, self._dark
-        if kind != self._kind:
+        """Draws the densities, in new figures if the old ones do not fit."""
+        state, found, which = self._state, self._found, self._which.value
+        kind = DensityPicture.kind(found), which, state.logarithmic, self._dark, state.problem
+        is_new = kind != self._kind
+        if is_new:
+            self._renew(
+                CoursePicture(dark=self._dark)
+                if which == "course"
+                else DensityPicture(found, logarithmic=state.logarithmic, dark=self._dark)
+            )
             self._kind = kind
-            for old in self.view.panel.select(pn.pane.Bokeh) if self.view is not None else ():
-                give_up_names(old.object)
-            self.view = DensityView(found, logarithmic=state.logarithmic, dark=self._dark)
-            self.view.describe(found)
-            self.view.show_draws(self._draws)
-            entitle_all(self.view.panel, state.original, state.f)
-            if self.view.handle is not None:
-                self.view.handle.on_move(self._grabbed)
-        if self.view.handle is not None:
-            self._attach()
+        self._attach()
         self._tell()
-        self.view.show(found, self._reference)
-        if list(self._place) != [self.view.panel]:
-            self._place[:] = [self.view.panel]
-
-    def show_draws(self, points: Mapping[str, Array]) -> None:
-        """Marks the first draws of the case, (n, D), where the picture has an axis for them."""
-        at = self._state.coordinate - 1
-        names = {"q1_plus": "q1"}
-        self._draws = {names.get(name, name): x[:, at] for name, x in points.items()}
-        if self.view is not None:
-            self.view.show_draws(self._draws)
+        self.picture.show(found, self._reference)
+        self._mark()
+        self._doubt.object = found.doubt and f"<p>{found.doubt}</p>"
+        if is_new:
+            self.picture.describe()
+            shown = pn.pane.Bokeh(self.picture.layout, sizing_mode="stretch_width", margin=0)
+            alone = "densities-q1" in self.picture.figures
+            self._place[:] = [shown, *([self.handle] if alone else [])]
 
     def describe(self) -> None:
         """Renews what the pictures are in words and in numbers."""
         if self._found is not None:
-            self.view.describe(self._found)
+            self.picture.describe()
             self._as_table.renew()
 
     def recolour(self, dark: bool) -> None:
@@ -150,6 +169,27 @@ class DensityPanel:
         """What is shown, as a file; and the reference case."""
         asked = {n: Request("densities", case.settings) for n, case in self._cases.items()}
         return export.file(self._lines(), asked)
+
+    def _renew(self, picture: Any) -> None:
+        """Takes new figures."""
+        for old in self.picture.figures.values() if self.picture is not None else ():
+            give_up_names(old)
+        self.picture = picture
+        for name, shown in picture.figures.items():
+            sheets = shown.stylesheets
+            dress(shown, name)
+            shown.stylesheets = [*shown.stylesheets, *sheets]
+            shown.toolbar.stylesheets = [*shown.toolbar.stylesheets, INNER]
+            lighten(shown)
+            entitle(shown, self._state.original, self._state.f)
+
+    def _mark(self) -> None:
+        """Marks the first draws of the case."""
+        if isinstance(self.picture, DensityPicture):
+            asked = self._state.settings
+            proposals = computations_of(asked.problem).proposals(asked)
+            drawn = {"draws": asked.draws, "seed": asked.seed}
+            self.picture.mark(marks(self._state.problem, proposals, *asked.pair, **drawn))
 
     @property
     def _cases(self) -> dict[str, State]:
@@ -171,8 +211,8 @@ class DensityPanel:
 
     def _attach(self) -> None:
         """Puts the handle of theta's line where that is; without one it is not there."""
-        handle, theta, at = self.view.handle, self._state.problem.theta, self._state.theta
-        there = self._found.threshold
+        handle, theta, at = self.handle, self._state.problem.theta, self._state.theta
+        there = getattr(self._found, "threshold", None)
         handle.disabled = there is None or len(at) != 1 or not math.isclose(there, at[0])
         if theta is not None and not handle.disabled:
             (start, end), digits = theta.typical[:, 0].tolist(), digits_of(theta)
@@ -181,11 +221,10 @@ class DensityPanel:
 
     def _grabbed(self, *events: Any) -> None:
         """Moves theta by its line."""
-        state, handle = self._state, self.view.handle
-        if not same(handle.value, state.theta[0]):
-            state.move(theta=[handle.value])
+        if not same(self.handle.value, self._state.theta[0]):
+            self._state.move(theta=[self.handle.value])
         if any(event.name == "committed" for event in events):
-            state.commit()
+            self._state.commit()
 
     def _tell(self) -> None:
         """Tells the page what is drawn next; before it is."""
