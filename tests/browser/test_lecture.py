@@ -63,7 +63,7 @@ def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
     opened.unfold("Proposals")
     trained = opened.data("densities", "q1")
     errors = opened.data("errors-amci", "median")
-    opened.wait_for_text("Relative variance of the weights of q₁")
+    opened.page.get_by_role("button", name="First frame", exact=True).first.click()
     opened.page.get_by_role("button", name="Play", exact=True).first.click()
     opened.wait_for_other("densities", "q1", trained)
     opened.wait_for_other("errors-amci", "median", errors)
