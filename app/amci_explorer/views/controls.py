@@ -38,8 +38,9 @@ TRY = "p { margin: 0; font-size: var(--small); line-height: 36px; color: var(--m
 CHIPS = f"""
 .MuiToggleButtonGroup-root {{ flex-wrap: wrap; gap: 4px 8px; padding: 3px; width: auto; }}
 .MuiToggleButtonGroup-root .MuiToggleButton-root {{
-  flex: none; width: auto; margin: 0; padding: 3px 12px; border: 1px solid var(--line);
-  border-radius: 16px; color: var(--accent); text-transform: none; white-space: nowrap; }}
+  flex: none; width: auto; margin: 0; padding: 1px 10px; border: 1px solid var(--line) !important;
+  border-radius: 16px !important; color: var(--accent); text-transform: none;
+  white-space: nowrap; }}
 .MuiToggleButtonGroup-root .MuiToggleButton-root[aria-pressed=true] {{
   color: var(--paper); background-color: var(--accent); }}
 @media (max-width: 599.95px) {{
@@ -103,10 +104,11 @@ class Controls:
         folded = dict.fromkeys(("film", "own-f", "proposals"), self._accordion)
         self.parts = {"handles": self.case.panel, **folded}
         state.param.watch(lambda *_: self._follow(), ["committed", "variant"])
+        self._try = HTML("<p aria-hidden='true'>Try</p>", TRY, sizing_mode=None)
         self.top = column(
             row(
                 self.problem,
-                HTML("<p aria-hidden='true'>Try</p>", TRY, sizing_mode=None),
+                self._try,
                 column(self.chips, stylesheet=FILLING),
                 gap=8,
                 stylesheet=TOP + ON_SCREEN,
@@ -173,6 +175,7 @@ class Controls:
     def _show_presets(self) -> None:
         here = presets(self._state.problem)
         at = preset_at(self._state.link())
+        hide(self._try, not here)
         self.chips.param.update(
             options={preset.name: i for i, preset in enumerate(here)},
             value=[i for i, preset in enumerate(here) if preset is at],
