@@ -55,11 +55,11 @@ def test_densities_and_errors_of_both_are_drawn(in_a_loop):
             expected = norm(y / 2, np.sqrt(0.5)).pdf(found["x"])
             np.testing.assert_allclose(found["q2"], expected, rtol=1e-6)
         assert drawn
-        own, _ = source(explorer.errors.panel, "errors-snis-qm")
+        own, _ = source(explorer.errors.panel, "errors-snis-qm-stratified")
         kept, _ = source(explorer.errors.panel, "errors-a")
-        of_a = kept["ys"][kept["colour"].index(ESTIMATORS["snis-qm"].light)]
+        of_a = kept["ys"][kept["colour"].index(ESTIMATORS["snis-qm-stratified"].light)]
         for found, y in ((own["error"], 1.5), (of_a, 1.0)):
-            expected = 100 * np.sqrt(curves(y)["snis-qm"].remse)
+            expected = 100 * np.sqrt(curves(y)["snis-qm-stratified"].remse)
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
     in_a_loop(body, QUERY | {"theta": "3"})

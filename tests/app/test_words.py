@@ -86,7 +86,7 @@ def test_a_value_has_the_digits_that_the_runs_determine():
     normal /= np.sqrt(np.mean(normal**2))
     for scale, text in [(7.6, "760 %"), (1.8e-1, "18 %"), (2.54e-4, "0.025 %"), (123, "12,000 %")]:
         assert value(curves_of(scale * normal), "snis-q2", 0) == text
-    assert value(curves_of(3e-7 * normal), "snis-q2", 0) == "3 × 10⁻⁵ %"
+    assert value(curves_of(3e-7 * normal), "snis-q2", 0) == "3.0 × 10⁻⁵ %"
     assert value(curves_of(0.1 * normal), "snis-q2", 0, "MSE") == "0.04"
     assert value(curves_of(1e-13 * normal), "snis-q2", 0) == "exact"
 

@@ -296,6 +296,7 @@ def error_curves(
     picture, last = ErrorPicture(height=height), int(curves.draws[-1])
     picture.show(curves, draws or last, measure=measure, every=every, spread=spread)
     picture.figure.x_range.update(start=0.9 * curves.draws[0], end=last)
+    picture.figure.toolbar_location = None
     return pn.pane.Bokeh(picture.figure, sizing_mode="stretch_width")
 
 

@@ -3,18 +3,9 @@ r"""What error curves say, in words."""
 from __future__ import annotations
 
 __all__ = [
-    "CEILING",
-    "EXACT",
-    "FLOOR",
-    "NAMES",
-    "about_curves",
-    "about_reference",
-    "first",
-    "is_constant",
-    "outside",
-    "plain_name",
-    "position",
-    "value",
+    *("CEILING", "EXACT", "FLOOR", "NAMES"),
+    *("about_curves", "about_reference", "first", "is_constant", "outside"),
+    *("plain_name", "position", "value"),
 ]
 
 import numpy as np
@@ -95,7 +86,8 @@ def value(
         return "too few draws"
     if not curve.known and is_constant(errors):
         return "all estimates 0" if errors[0] == -1 else "all runs alike"
-    least = least_effective(runs_by_draws(found.runs_wanted, found.draws)[at])
+    wanted = runs_by_draws(found.runs_wanted, found.draws)[at]
+    least = least_effective(max(wanted, curve.runs[at]))
     sure, rough = (
         curve.known or bool(is_determined(curve.mean[at], curve.effective[at], enough))
         for enough in (least, ROUGH)
