@@ -31,7 +31,11 @@ SMALL = """
 .MuiFormControlLabel-root { margin-right: 0 !important; }
 .MuiFormControlLabel-label { font-size: var(--small) !important; }
 """
-UNNAMED = "label { clip-path: inset(50%); }"
+UNNAMED = """
+label { clip-path: inset(50%); }
+.bk-input-group { padding: 0 !important; }
+select.bk-input { height: 30px !important; padding: 2px 10px !important; }
+"""
 
 
 class ErrorCard(Card):
