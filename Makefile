@@ -7,7 +7,6 @@ DASK ?=
 LIMIT ?=
 TRAININGS ?=
 ORIGIN ?=
-PROXY ?=
 FRAMES ?=
 PROBLEM ?=
 TOUR ?=
@@ -39,7 +38,6 @@ help:
 	@echo "             LIMIT=60: seconds of computing that a visitor may ask for at once"
 	@echo "             TRAININGS=2: trainings at a time, of all visitors together"
 	@echo "             ORIGIN=name:port: a name that the page has elsewhere, such as a proxy's"
-	@echo "             PROXY=1: every request comes through a proxy that names the visitor's address"
 	@echo "             FRAMES=https://course.example: sites that may embed the page; by default all"
 	@echo "             TOUR=my_tour.toml: a tour of your own"
 	@echo "             PROBLEM=my_problem.py: problems of your own; my_problem.py=made: a folder of proposals"
@@ -66,7 +64,7 @@ install: $(VENV)/.installed
 serve: $(VENV)/.installed
 	@$(BIN)/python -m amci_explorer.server.serve --port "$(PORT)" --address "$(ADDRESS)" \
 	    $(if $(WORKERS),--workers "$(WORKERS)") $(if $(DASK),--dask "$(DASK)") \
-	    $(if $(ORIGIN),--origin "$(ORIGIN)") $(if $(PROXY),--proxy) \
+	    $(if $(ORIGIN),--origin "$(ORIGIN)") \
 	    $(if $(FRAMES),--frames "$(FRAMES)") $(if $(LIMIT),--seconds "$(LIMIT)") \
 	    $(if $(TRAININGS),--trainings "$(TRAININGS)") $(if $(TOUR),--tour "$(TOUR)") \
 	    $(foreach file,$(PROBLEM),--problem "$(file)")

@@ -138,7 +138,7 @@ class Explorer(pn.viewable.Viewer):
     def close(self, _: Any) -> None:
         """The session is over."""
         self.training.close()
-        self.results.close()
+        self.results.forget()
         session_proposals.forget(self.state)
 
     def report(self, error: Exception) -> None:

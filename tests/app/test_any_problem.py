@@ -234,13 +234,14 @@ def test_a_process_that_computes_knows_the_problems_that_the_environment_names(t
     end = "\n\nfrom amci_explorer.problems.registry import hand_in\n\nhand_in(New(), wide())\n"
     path = write(tmp_path, name="own-file", end=end, **SQUARE)
     code = (
-        "import asyncio\n"
-        "from amci_explorer.compute.runner import Cluster\n"
+        "import asyncio, pickle\n"
+        "from amci_explorer.compute.runner import Cluster, timed_part\n"
         "from amci_explorer.compute.requests import Request\n"
         "from amci_explorer.state.state import State\n"
         "async def main():\n"
         "    asked, cluster = Request('summary', State('own-file').settings), Cluster(workers=1)\n"
-        "    print([row.name for row in (await cluster.submit(asked.part, 0))[1].rows])\n"
+        "    part = await cluster.submit('one', timed_part, pickle.dumps(asked), 0)\n"
+        "    print([row.name for row in part[2].rows])\n"
         "    await cluster.close()\n"
         "asyncio.run(main())\n"
     )

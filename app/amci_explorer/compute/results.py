@@ -7,6 +7,7 @@ __all__ = ["Result", "Results"]
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from contextvars import Context
 from functools import partial
 from typing import Any
 
@@ -41,10 +42,12 @@ class Results:
         self.training: TrainingSession | None = None
         self.heard: list[Callable[[], None]] = []
         self.all: dict[str, Result] = {}
+        # By the card's name: its request, and what brings its results.
         self._running: dict[str, Request] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         # Cards that wait for the first result of a request.
         self._first: set[str] = set()
+        # The last request of a card, if the user cancelled it, or if it failed.
         self._refused: dict[str, Request] = {}
         self._failed: dict[str, Request] = {}
 
@@ -76,17 +79,14 @@ class Results:
             found = self.all.get(name)
             if found is None or found.asked != asked or not found.complete:
                 found = runner.runner().finished(asked)
-            if found is not None:
-                self.cancel(name)
-                self._show(card, found)
-                card.end(None)
-                return
-            waits = name in self._first
-            if not waits:
+            if found is not None or name not in self._first:
                 self.cancel(name)
             self._running[name] = asked
+            if found is not None:
+                self._bring(card, found)
+                return
             card.begin()
-            if not waits:
+            if name not in self._first:
                 self._first.add(name)
                 self._tasks[name] = self._start(card)
 
@@ -108,31 +108,30 @@ class Results:
             self._tasks.pop(name).cancel()
             self._tell()
 
-    def close(self) -> None:
-        """Cancels everything."""
-        self.forget()
-
     def forget(self) -> None:
         """Cancels all requests and forgets all results."""
         for task in self._tasks.values():
             task.cancel()
-        kept = self.all, self._running, self._tasks, self._first, self._refused, self._failed
-        for each in kept:
-            each.clear()
+        of_cards = self._running, self._tasks, self._first, self._refused, self._failed
+        for known in (self.all, *of_cards):
+            known.clear()
 
     def _start(self, card: Any) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(self._follow(card))
+        # In a context of its own: else what the workers' client keeps would keep the page.
+        loop = asyncio.get_running_loop()
+        return loop.create_task(self._follow(card), context=Context())
 
     async def _follow(self, card: Any) -> None:
         """Brings a request's results to the page, each once the page has taken the one before."""
-        while self._tasks.get(card.name) is asyncio.current_task():
-            asked = self._running[card.name]
+        name = card.name
+        while self._tasks.get(name) is asyncio.current_task():
+            asked = self._running[name]
             try:
                 found = runner.runner().results(asked, browser_of(self._document))
                 async with aclosing(found):
                     async for result in found:
                         await on_page(self._document, partial(self._bring, card, result))
-                        if self._running.get(card.name) != asked:
+                        if self._running.get(name) != asked:
                             break
             except Unreachable as error:
                 text = f"{error} It is asked again every second."
@@ -143,25 +142,22 @@ class Results:
                 await on_page(self._document, partial(self._finish, card, asked, message))
 
     def _bring(self, card: Any, result: Result) -> None:
-        """Shows a result that was computed; once it is complete the request is over."""
-        if self._running[card.name] == result.asked:
+        """Shows a result; once it is complete its request is over."""
+        if self._running.get(card.name) == result.asked:
             self._first.discard(card.name)
         try:
-            self._show(card, result)
+            self.all[card.name] = result
+            card.take(result)
+            self._tell()
         finally:
             if result.complete:
                 self._finish(card, result.asked, None)
-
-    def _show(self, card: Any, result: Result) -> None:
-        self.all[card.name] = result
-        card.take(result)
-        self._tell()
 
     def _finish(self, card: Any, asked: Request, message: str | None) -> None:
         """A request is over; the card's next one may wait already."""
         if message is not None:
             self._failed[card.name] = asked
-        if self._running[card.name] == asked:
+        if self._running.get(card.name) == asked:
             del self._running[card.name]
             self._tasks.pop(card.name, None)
             self._first.discard(card.name)

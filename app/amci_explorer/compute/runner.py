@@ -2,8 +2,9 @@ r"""Computes what all sessions ask for: once for equal requests, fairly between 
 
 A request is computed in parts, cut and seeded by the request alone. Worker processes, or those of
 a Dask scheduler elsewhere, compute the parts and keep them, and merge the first of them, in their
-order, to results that grow on the page. Threads would not do: small operations of PyTorch hold the
-interpreter's lock, and keep a server from answering.
+order, to results that grow on the page. A part's key is its request's: the scheduler computes it
+once for all who ask, and drops it when the last of them has gone. Threads would not do: small
+operations of PyTorch hold the interpreter's lock, and keep a server from answering.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from __future__ import annotations
 __all__ = ["SECONDS", "Result", "Unreachable", "runner"]
 
 import asyncio
+import hashlib
 import logging
-import math
 import os
 import pickle
+import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing, suppress
 from contextvars import Context
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +51,8 @@ PRELOAD = """
 import amci_core.amortization, amci_core.diagnostics, amci_core.evaluation
 import amci_explorer.compute.requests
 """
+# Another server may use the same scheduler, with other files for problems of the same names.
+OURS = secrets.token_hex(4)
 
 
 class Unreachable(ConnectionError):
@@ -101,18 +105,14 @@ class Cluster:
         return await asyncio.shield(task)
 
     async def submit(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        parts: Sequence[Any] = (),
-        stays: bool = False,
+        self, key: str, function: Callable[..., Any], *arguments: Any, stays: bool = False
     ) -> Any:
         """What a worker returns for a function of a module, or raises.
 
         Arguments:
+            key: Equal keys stand for equal results, and are computed once.
             function: The function.
-            arguments: Its arguments.
-            parts: Futures, whose results are the last argument, a list; empty: there is none.
+            arguments: Its arguments, futures among them.
             stays: Whether the result stays with the worker; a future of it is returned.
 
         Raises:
@@ -124,38 +124,30 @@ class Cluster:
         from distributed.comm import CommClosedError
 
         client = await self.start()
-        what = arguments[0] if arguments else function
         try:
-            # As bytes: the scheduler, in the server's process, need not read them.
-            packed = pickle.dumps((function, arguments))
-            future = client.submit(_run, packed, *([list(parts)] if parts else []), pure=False)
+            # What is merged goes before further parts.
+            future = client.submit(function, *arguments, key=key, priority=0 if stays else 1)
             # Not cancelled itself: a client cancelled while it gathers never gathers again.
             answer = asyncio.ensure_future(_done(future) if stays else future.result())
             answer.add_done_callback(lambda _: answer.cancelled() or answer.exception())
             where: list[str] = []
-            while True:
+            # A task that waits for workers to start does not hang.
+            while not where:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self.seconds / 2):
+                    async with asyncio.timeout(self.seconds):
                         return await asyncio.shield(answer)
-                # A task waits for workers that are still starting; then it does not hang.
-                before, busy = where, await client.processing()
-                where = [address for address, keys in busy.items() if future.key in keys]
-                if where and where == before:
-                    break
-            log.error("%s hung; its worker is replaced", what)
+                busy = await client.processing()
+                where = [address for address, keys in busy.items() if key in keys]
+            log.error("%s hung; its worker is replaced", key)
             await future.cancel(force=True)
             # The worker ends without an answer.
             with suppress(TimeoutError):
                 async with asyncio.timeout(5):
                     await client.run(os._exit, 1, workers=where, on_error="ignore")
-            raise RuntimeError(f"{what} took more than {self.seconds:g} s")
-        except asyncio.CancelledError:
-            future.release()
-            raise
+            raise RuntimeError(f"it took more than {self.seconds:g} s")
         except distributed.scheduler.KilledWorker:
-            raise RuntimeError(
-                f"{what} crashed its workers and was stopped: reduce draws or runs"
-            ) from None
+            text = "it crashed its workers and was stopped: reduce draws or runs"
+            raise RuntimeError(text) from None
         except (ClosedClientError, FutureCancelledError, CommClosedError):
             self._connecting = None
             asyncio.get_running_loop().create_task(client.close(), context=Context())
@@ -201,12 +193,6 @@ async def _done(future: Any) -> Any:
     return future
 
 
-def _run(packed: bytes, *parts: list[Any]) -> Any:
-    torch.set_num_threads(1)
-    function, arguments = pickle.loads(packed)
-    return function(*arguments, *parts)
-
-
 @dataclass(frozen=True)
 class Result:
     """A result so far.
@@ -214,7 +200,7 @@ class Result:
     Arguments:
         asked: The request that it answers.
         value: The answer so far.
-        seconds: Since the computation began, in any session.
+        seconds: Since the computation began.
         complete: Whether it is final.
         stopped: Why it is final before it is whole, in words; empty for a whole one.
     """
@@ -235,7 +221,7 @@ class Result:
 class Runner:
     """Creates a runner for all sessions of this process; used in one event loop.
 
-    A request is hashable; equal ones are computed once. A worker calls its `part(number)`, which
+    A request is hashable, and its `repr` names it. A worker calls its `part(number)`, which
     returns the number of parts and the part of that number, and its `result(parts)` of the first
     parts.
 
@@ -247,10 +233,11 @@ class Runner:
     def __init__(self, cluster: Cluster, *, limit: float = DEFAULT_SECONDS) -> None:
         self.cluster, self.limit = cluster, limit
         self._finished: OrderedDict[Any, Result] = OrderedDict()
-        self._shared: dict[Any, _SharedTask] = {}
         # First come, first served; and of each browser no more than one part for a worker.
         self._free: asyncio.Semaphore | None = None
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        # The keys of parts that have a worker.
+        self._computing: set[str] = set()
 
     def finished(self, request: Any) -> Result | None:
         """The complete result of a request, if it is kept."""
@@ -261,153 +248,116 @@ class Runner:
     async def results(self, request: Any, browser: str) -> AsyncGenerator[Result, None]:
         """Better and better results of a request; the last one is complete.
 
-        A computation is cancelled once no session iterates over its results.
-
         Raises:
             Unreachable: there is no connection to the workers. It can be asked again.
             Exception: what the computation raises.
         """
-        result = self.finished(request)
-        if result is not None:
-            yield result
+        found = self.finished(request)
+        if found is not None:
+            yield found
             return
-        if request not in self._shared:
-            self._shared[request] = _SharedTask(self, request)
-        shared = self._shared[request]
-        shared.browsers.append(browser)
         try:
-            seen = None
-            while seen is None or not seen.complete:
-                while shared.newest is seen and shared.error is None:
-                    await shared.news.wait()
-                if shared.error is not None:
-                    raise shared.error
-                seen = shared.newest
-                yield seen
-                shared.more.set()
-        finally:
-            shared.leave(browser)
-
-    async def call(
-        self, browser: str, function: Callable[..., Any], *given: Any, **options: Any
-    ) -> Any:
-        """What `Cluster.submit` returns, once it is that browser's turn."""
-        await self.cluster.start()
-        if self._free is None:
-            self._free = asyncio.Semaphore(self.cluster.size)
-        turns = self._turns.setdefault(browser, asyncio.Semaphore(self.cluster.size))
-        async with turns, self._free:
-            return await self.cluster.submit(function, *given, **options)
-
-    def end(self, shared: _SharedTask) -> None:
-        """A computation is over; a complete result is kept."""
-        if self._shared.get(shared.request) is shared:
-            del self._shared[shared.request]
-        if shared.newest is not None and shared.newest.complete:
-            self._finished[shared.request] = shared.newest
-            if len(self._finished) > FINISHED_KEPT:
-                self._finished.popitem(last=False)
-
-
-class _SharedTask:
-    """A computation, shared by all who request it.
-
-    Attributes:
-        browsers: Those who wait, once for each of their sessions.
-        newest: The newest result, or None.
-        error: What ended it, or None.
-        news: Set, and replaced, whenever one of them has changed.
-        more: Set once a session waits for more than the first result. Until then nothing more is
-            computed: one whose handle moves leaves after that, and a part cannot be cancelled.
-    """
-
-    def __init__(self, of: Runner, request: Any) -> None:
-        self._runner, self.request = of, request
-        self.browsers: list[str] = []
-        self.newest: Any = None
-        self.error: Exception | None = None
-        self.news, self.more = asyncio.Event(), asyncio.Event()
-        # Futures of parts, which stay with the workers.
-        self._parts: dict[int, Any] = {}
-        self._count = 1
-        # When the first result came, less its seconds of computing; and when the next one is due.
-        self._began, self._seconds, self._due = 0.0, 0.0, 0.0
-        # In a context of its own: else it would keep the page that asked first.
-        self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
-
-    def leave(self, browser: str) -> None:
-        """One session waits no longer."""
-        self.browsers.remove(browser)
-        if not self.browsers:
-            self._task.cancel()
-            self._runner.end(self)
-
-    def _tell(self) -> None:
-        self.news.set()
-        self.news = asyncio.Event()
-
-    def _call(self, *given: Any, **options: Any) -> Any:
-        if not self.browsers:  # the last one has just left
-            raise asyncio.CancelledError
-        return self._runner.call(self.browsers[0], *given, **options)
-
-    async def _run(self) -> None:
-        try:
-            await self._part(0)
-            await self._merge()
-            numbers = iter(range(1, self._count))
-            if self._count > 1:
-                await self.more.wait()
-
-            async def one_by_one() -> None:
-                for number in numbers:
-                    await self._part(number)
-                    if time.monotonic() > self._due:
-                        await self._merge()
-                    if self._seconds > self._runner.limit:
-                        break
-
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._runner.cluster.size, self._count - 1)):
-                    group.create_task(one_by_one())
-            if not self.newest.complete:
-                await self._merge(last=True)
+            async with aclosing(_Computation(self, request, browser).results()) as growing:
+                async for result in growing:
+                    if result.complete:
+                        self._finished[request] = result
+                        if len(self._finished) > FINISHED_KEPT:
+                            self._finished.popitem(last=False)
+                    yield result
         except Exception as error:
-            first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            if not isinstance(first, Unreachable | ValueError):
-                log.error("a computation failed: %s", self.request, exc_info=first)
-            self.error = first
-        self._parts.clear()
-        self._runner.end(self)
-        self._tell()
+            if not isinstance(error, Unreachable | ValueError):
+                log.error("a computation failed: %s", request, exc_info=error)
+            raise
 
-    async def _part(self, number: int) -> None:
-        self._parts[number] = await self._call(timed_part, self.request, number, stays=True)
+    async def part(self, key: str, browser: str, packed: bytes, number: int) -> Any:
+        """A future of a part of a packed request, once it was that browser's turn and is done."""
+        await self.cluster.start()
+        size = self.cluster.size
+        self._free = self._free or asyncio.Semaphore(size)
+        async with self._turns.setdefault(browser, asyncio.Semaphore(size)), self._free:
+            if key not in self._computing:
+                self._computing.add(key)
+                try:
+                    return await self.cluster.submit(key, timed_part, packed, number, stays=True)
+                finally:
+                    self._computing.discard(key)
+        # Another session has it computed, which takes no worker from anybody.
+        return await self.cluster.submit(key, timed_part, packed, number, stays=True)
 
-    async def _merge(self, *, last: bool = False) -> None:
-        """Has the result made of the first parts, in their order."""
-        self._due = math.inf
-        first = [self._parts[number] for number in takewhile(self._parts.__contains__, count())]
-        self._seconds, self._count, value = await self._call(merged, self.request, parts=first)
+
+class _Computation:
+    """Creates a request's computation for one session."""
+
+    def __init__(self, of: Runner, request: Any, browser: str) -> None:
+        self._runner, self._request, self._browser = of, request, browser
+        self._packed = pickle.dumps(request)
+        self._key = f"{OURS}-{hashlib.sha1(repr(request).encode()).hexdigest()}"
+        # Futures of parts, which stay with the workers; and of the first of them the number of
+        # all parts and the seconds of computing.
+        self._parts: dict[int, Any] = {}
+        self._count, self._seconds, self._began = 1, 0.0, 0.0
+
+    async def results(self) -> AsyncGenerator[Result, None]:
+        """See `Runner.results`."""
+        await self._compute([0])
+        # While a page takes it nothing more is computed: one whose handle moves leaves after it.
+        yield await self._merge()
+        numbers, shown = iter(range(1, self._count)), 1
+        size = min(self._runner.cluster.size, self._count - 1)
+        lanes = [asyncio.create_task(self._compute(numbers)) for _ in range(size)]
+        pending = {*lanes}
+        try:
+            while pending:
+                done, pending = await asyncio.wait(
+                    pending, timeout=SECONDS_BETWEEN_RESULTS, return_when=asyncio.FIRST_EXCEPTION
+                )
+                for lane in done:
+                    lane.result()
+                if len(self._first()) > shown or not pending:
+                    shown = len(self._first())
+                    yield await self._merge(last=not pending)
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def _compute(self, numbers: Iterable[int]) -> None:
+        """Has one part after the other computed, until the limit."""
+        for number in numbers:
+            key = f"{self._key}-{number}"
+            self._parts[number] = await self._runner.part(key, self._browser, self._packed, number)
+            if self._seconds > self._runner.limit:
+                break
+
+    def _first(self) -> list[Any]:
+        return [self._parts[number] for number in takewhile(self._parts.__contains__, count())]
+
+    async def _merge(self, *, last: bool = False) -> Result:
+        """The result of the first parts, in their order."""
+        first = self._first()
+        key = f"{self._key}-to-{len(first)}"
+        self._seconds, self._count, value = await self._runner.cluster.submit(
+            key, merged, self._packed, first
+        )
         now, whole = time.monotonic(), len(first) == self._count
-        self._due, self._began = now + SECONDS_BETWEEN_RESULTS, self._began or now - self._seconds
+        self._began = self._began or now - self._seconds
         limit = f"the limit here is {self._runner.limit:,.0f} s of computing"
         stopped = limit if last and not whole else ""
-        self.newest = Result(self.request, value, now - self._began, last or whole, stopped)
-        self._tell()
+        return Result(self._request, value, now - self._began, last or whole, stopped)
 
 
-def timed_part(request: Any, number: int) -> tuple[float, int, Any]:
+def timed_part(packed: bytes, number: int) -> tuple[float, int, Any]:
     """The seconds of computing of a part, the number of parts, and the part; in a worker."""
-    started = time.process_time()
-    count, part = request.part(number)
-    return time.process_time() - started, count, part
+    torch.set_num_threads(1)
+    request, started = pickle.loads(packed), time.process_time()
+    whole, part = request.part(number)
+    return time.process_time() - started, whole, part
 
 
-def merged(request: Any, parts: list[tuple[float, int, Any]]) -> tuple[float, int, Any]:
+def merged(packed: bytes, parts: list[tuple[float, int, Any]]) -> tuple[float, int, Any]:
     """The seconds of the first parts, the number of parts, and the result; in a worker."""
     seconds, counts, done = zip(*parts, strict=True)
-    return sum(seconds), counts[0], request.result(list(done))
+    return sum(seconds), counts[0], pickle.loads(packed).result(list(done))
 
 
 @cache

@@ -9,14 +9,12 @@ from __future__ import annotations
 __all__ = [
     "ACCESSIBLE",
     "FORGET_MODELS",
-    "HANDLE",
     "Pane",
     "Prompt",
     "PromptText",
     "frozen",
     "start_busy_timer",
     "sweep_soon",
-    "transform",
     "wrap",
 ]
 
@@ -65,10 +63,6 @@ class Pane(pn.pane.HTML):
         return found
 
 
-# Bokeh 3.9.2, "A hook before a message is handled": its websocket's method for a whole message.
-HANDLE = "_handle"
-
-
 def wrap(place: Any, name: str, ours: Callable[..., Any]) -> None:
     """Puts a function, called with theirs first, instead of one of a class or module."""
     theirs = getattr(place, name)
@@ -77,15 +71,6 @@ def wrap(place: Any, name: str, ours: Callable[..., Any]) -> None:
         return ours(theirs, *arguments, **options)
 
     setattr(place, name, call)
-
-
-def transform(handler: Any, kind: Any) -> None:
-    """Has an answer of Tornado changed, also one that is under way when this is imported.
-
-    Tornado 6.5, "Transforms of a handler": its application's reach only later ones.
-    """
-    if kind not in map(type, handler._transforms):
-        handler._transforms.append(kind(handler.request))
 
 
 def start_busy_timer() -> None:

@@ -17,7 +17,7 @@ from tornado.web import HTTPError, RequestHandler
 from amci_explorer.text import slug
 
 KINDS = {".md": "text/html; charset=utf-8", ".png": "image/png", ".svg": "image/svg+xml"}
-KINDS[".webp"] = "image/webp"
+KINDS |= {".webp": "image/webp", ".conf": "text/plain"}
 PAGE = """<!doctype html>
 <html lang="en">
 <head>

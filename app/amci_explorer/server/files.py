@@ -1,4 +1,4 @@
-r"""Bokeh's, Panel's and Material's files: compressed at the start, and kept by browsers."""
+r"""Bokeh's, Panel's and Material's files: compressed once, and kept by browsers."""
 
 from __future__ import annotations
 
@@ -6,47 +6,43 @@ __all__ = ["ROUTES"]
 
 import gzip
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import panel
-import panel_material_ui
+import panel_material_ui  # noqa: F401  its folder is among Bokeh's
 from bokeh.embed.bundle import extension_dirs
 from bokeh.settings import settings
 from tornado.web import RedirectHandler, StaticFileHandler
 
-BOKEH = Path(settings.bokehjs_path()).resolve()
-PANEL = Path(panel.__file__).resolve().parent / "dist"
-MATERIAL = Path(panel_material_ui.__file__).resolve().parent / "dist"
+KINDS = (".js", ".css")
 # Material brings a font, and the page uses the system's.
 FONT = re.compile(rb'@font-face\s*\{\s*font-family:\s*"?Roboto"?;[^}]*\}')
-COMPRESSED = {
-    str(path): gzip.compress(FONT.sub(b"", path.read_bytes()))
-    for path in (
-        *(BOKEH / "js" / f"bokeh{part}.min.js" for part in ("", "-widgets", "-tables")),
-        *(PANEL / "panel.min.js", *PANEL.glob("css/*.css"), *PANEL.glob("bundled/theme/*.css")),
-        *PANEL.glob("bundled/reactiveesm/es-module-shims*/dist/*.min.js"),
-        *(*MATERIAL.glob("*.bundle.*s*"), MATERIAL / "material-icons.css"),
-    )
-}
+
+
+@cache
+def _compressed(path: str) -> bytes:
+    return gzip.compress(FONT.sub(b"", Path(path).read_bytes()), 6)
 
 
 class Compressed(StaticFileHandler):
-    """Gives out the compressed copy of a file if there is one: every browser takes it."""
+    """Gives out scripts and styles compressed: every browser takes that."""
 
     @classmethod
     def get_content(cls, abspath: str, start: Any = None, end: Any = None) -> Any:
         """What is sent."""
-        packed = COMPRESSED.get(abspath)
-        return packed[start:end] if packed else super().get_content(abspath, start, end)
+        if not abspath.endswith(KINDS):
+            return super().get_content(abspath, start, end)
+        return _compressed(abspath)[start:end]
 
     def get_content_size(self) -> int:
         """The bytes that are sent."""
-        return len(COMPRESSED.get(str(self.absolute_path), b"")) or super().get_content_size()
+        path = str(self.absolute_path)
+        return len(_compressed(path)) if path.endswith(KINDS) else super().get_content_size()
 
     def set_extra_headers(self, path: str) -> None:
         """Says that it is compressed, and that what is asked for by its version never changes."""
-        if self.absolute_path in COMPRESSED:
+        if path.endswith(KINDS):
             self.set_header("Content-Encoding", "gzip")
         if self.request.query:
             self.set_header("Cache-Control", "public, max-age=31536000, immutable")
@@ -60,5 +56,5 @@ ROUTES = [
         (rf"/static/extensions/{name}/(.*)", Compressed, {"path": str(folder)})
         for name, folder in extension_dirs.items()
     ),
-    (r"/static/(.*)", Compressed, {"path": str(BOKEH)}),
+    (r"/static/(.*)", Compressed, {"path": str(Path(settings.bokehjs_path()).resolve())}),
 ]

@@ -24,6 +24,8 @@ ANY_ADDRESS = "0.0.0.0"
 MILLISECONDS_KEPT, MILLISECONDS_BETWEEN_CHECKS = 15_000, 2_000
 # The whole document of a page shrinks from 600 kB to 70 in 8 ms.
 COMPRESSION = 1
+# Options that the page and its workers read from the environment, as `AMCI_WORKERS`.
+OF_ENVIRONMENT = ("frames", "workers", "seconds", "trainings", "dask", "tour")
 
 
 def serve_command(port: int, *options: str) -> list[str]:
@@ -34,8 +36,7 @@ def serve_command(port: int, *options: str) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Serves the page until it is stopped, and returns the exit status."""
     options = _parser().parse_args(arguments)
-    # What the page is made of reads them when it is imported, and its workers as well.
-    for name in ("frames", "workers", "seconds", "trainings", "dask", "tour"):
+    for name in OF_ENVIRONMENT:
         if getattr(options, name) is not None:
             os.environ[f"AMCI_{name.upper()}"] = str(getattr(options, name))
     try:
@@ -58,23 +59,35 @@ def main(arguments: list[str] | None = None) -> int:
     return bool(wrong)
 
 
+class Short(logging.Formatter):
+    """Begins and ends a record: visitors decide how long what they send is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if len(text) < 2000 else f"{text[:400]} ... {text[-1500:]}"
+
+
 def serve(options: argparse.Namespace) -> None:
     """Serves the page as the options say, until the process gets a signal to end."""
     import panel as pn
 
     from amci_explorer.server.guard import ROUTES
 
-    # Below warnings they tell of every visit and every worker.
     log = logging.StreamHandler()
+    log.setFormatter(Short("%(asctime)s %(message)s"))
+    # Below warnings they tell of every visit and every worker.
     log.setLevel(logging.WARNING)
-    logging.basicConfig(format="%(asctime)s %(message)s", handlers=[log])
+    logging.basicConfig(handlers=[log], force=True)
+    # Dask has given these handlers of its own.
+    for name in ("bokeh", "tornado", "tornado.application"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
     server: Any = pn.serve(
         {DASHBOARD.stem: str(DASHBOARD)},
         port=options.port,
         address=options.address,
         prefix=options.prefix,
         websocket_origin=origins(options),
-        use_xheaders=options.proxy,
         extra_patterns=ROUTES,
         # Only this process makes sessions.
         sign_sessions=True,
@@ -107,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         return int(text)
 
     def names(text: str) -> list[str]:
-        return [each.rpartition("//")[2] for each in text.lower().split(",")]
+        return [name.rpartition("//")[2] for name in text.lower().split(",")]
 
     def add(name: str, help: str, **options: Any) -> None:
         parser.add_argument(f"--{name}", help=help, **options)
@@ -120,7 +133,6 @@ def _parser() -> argparse.ArgumentParser:
     add("seconds", "CPU-seconds that one computation may cost; default: 60", type=count)
     add("trainings", "trainings at a time, of all visitors; default: 2", type=count)
     add("origin", "other names of the page, with commas between", type=names, default=[])
-    add("proxy", "a proxy names the address of every visitor", action="store_true")
     add("frames", "sites that may show the page in a frame, with spaces between; default: all")
     own = "FILE.py, FILE.py:NAME or FILE.py=FOLDER with its proposals; may be repeated"
     add("problem", own, action="append", default=[])

@@ -3,6 +3,7 @@ r"""When a page may be told what: many changes in one message, none before it st
 from __future__ import annotations
 
 __all__ = [
+    "COOKIE",
     "browser_of",
     "callback",
     "guarded",
@@ -22,8 +23,9 @@ import panel as pn
 from bokeh.settings import settings
 
 from amci_explorer.server import compat
-from amci_explorer.server.shares import COOKIE, browser_named
 
+# A random number, by which the tabs of a browser are known to be one's.
+COOKIE = "amci-browser"
 # Bokeh would ask the environment for every array that it sends.
 settings.simple_ids = settings.simple_ids()
 # And look at every visit for mistakes that are ours.
@@ -90,10 +92,9 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
 
 
 def browser_of(document: Any) -> str:
-    """The name of a session's browser; without a cookie of ours each session has its own."""
+    """The name of a session's browser; without our cookie each session has its own."""
     request = getattr(document.session_context, "request", None)
-    cookie = "" if request is None else request.cookies.get(COOKIE, "")
-    return browser_named(cookie) or f"session {id(document)}"
+    return getattr(request, "cookies", {}).get(COOKIE) or f"session {id(document)}"
 
 
 def callback(act: Callable[..., Any], *, early: bool = False) -> Callable[..., None]:
