@@ -5,8 +5,9 @@ from __future__ import annotations
 __all__ = ["Row", "Summary", "summarize"]
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS
@@ -16,7 +17,6 @@ from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
 from amci_explorer.numbers.known import Level, Mu, exact, level
-from amci_explorer.problems.presets import ANYWHERE, where_f_is
 from amci_explorer.text import in_symbols
 
 RELIABLE, _, NO_TRUST = LEVELS
@@ -40,7 +40,6 @@ class Row:
         draws: Total draws.
         verdict: The verdict on it, one of `LEVELS`.
         remark: What to notice, or nothing.
-        f_width: Width of f's range, beyond which a standard error says nothing.
     """
 
     name: str
@@ -52,7 +51,6 @@ class Row:
     draws: int
     verdict: str
     remark: str
-    f_width: float = math.inf
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -76,8 +74,6 @@ class Summary:
         seen: Draws from each proposal that verdicts and effective sizes rest on, see `CaseDraws`.
         effective: Effective sample size of each term under its proposal: f_plus w on q1_plus and
             so on, for the terms that have one.
-        hits: How many of the `total` draws of SNIS q2 reach f; None where that says nothing.
-        where: Where f is not zero, in words.
         level: The mismatch, estimated where the problem does not know it.
         verdict: The verdict on AMCI with control variates, one of `LEVELS`; "do not trust" where
             its draws contradict AMCI's.
@@ -92,8 +88,6 @@ class Summary:
     judging: int
     seen: int
     effective: dict[str, float]
-    hits: int | None
-    where: str
     level: Level
     verdict: str
     reason: str
@@ -110,8 +104,8 @@ def summarize(
     problem: Problem,
     proposals: Proposals,
     *,
-    y: float | Sequence[float] | None,
-    theta: float | Sequence[float] | None,
+    y: Any,
+    theta: Any,
     draws: int,
     seed: int,
     mu: Mu | None = None,
@@ -124,40 +118,35 @@ def summarize(
         ValueError: see `amci_core.estimate`.
     """
     mu = mu or exact(problem, y, theta)
-    where = where_f_is(problem)
     total = draws * len(proposals.present)
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
-    # AMCI is judged by all of its draws, once.
-    judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
     estimates = {"amci": seen.estimate("amci", draws)}
     n = estimates["amci"].draws
-    for name in shown_estimators(problem, proposals):
-        if name not in (*estimates, "bound"):
+    for name in shown_estimators(problem, proposals)[1:]:
+        if name != "bound":
             estimates[name] = amci.estimate(
                 problem, proposals, y, theta, draws=n, estimator=name, seed=seed
             )
-    own = judged["amci"] if _level(judged["amci"]) == NO_TRUST else judged["amci-cv"]
-    hits = None
-    if where != ANYWHERE and "snis-q2" in estimates:
-        hits = round(total * float(estimates["snis-q2"].diagnostics["E1_plus"].nonzero_share))
+    # AMCI is judged by all of its draws, once.
+    judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
+    alone, best = judged.values()
+    found = alone if alone.verdict.level == NO_TRUST else best
     return Summary(
         rows=tuple(
-            _row(name, each, judged.get(name, each), mu, where, problem.f_range)
+            _row(name, each, judged.get(name, each), mu, problem.f_range)
             for name, each in estimates.items()
         ),
         total=total,
         judging=n - total,
         seen=seen.n,
         effective={
-            term: float(found.smallest_ess)
-            for term, found in judged["amci"].diagnostics.items()
+            term: float(diagnosed.smallest_ess)
+            for term, diagnosed in alone.diagnostics.items()
             if term != "E2" or proposals.q2 is not None
         },
-        hits=hits,
-        where=where,
         level=level(problem, proposals, y, theta),
-        verdict=_level(own),
-        reason=_reason(own),
+        verdict=str(found.verdict.level),
+        reason=_reason(found),
         mu=mu,
         training=_training_seconds(proposals),
         points={name: x[: min(draws, MOST_POINTS)] for name, x in seen.points.items()},
@@ -165,42 +154,21 @@ def summarize(
 
 
 def _row(
-    name: str, e: Estimate, judged: Estimate, mu: Mu, where: str, f_range: tuple[float, float]
+    name: str, found: Estimate, judged: Estimate, mu: Mu, f_range: tuple[float, float]
 ) -> Row:
-    low, high = (float(end) for end in e.interval())
-    return Row(
-        name=name,
-        value=float(e.value),
-        standard_error=float(e.standard_error),
-        interval_low=low,
-        interval_high=high,
-        relative_error=float(e.value) / mu.value - 1 if mu.value else math.inf,
-        draws=e.draws,
-        verdict=_level(judged),
-        remark=_remark(e, judged, mu, where, f_range),
-        f_width=f_range[1] - f_range[0],
-    )
-
-
-def _remark(
-    found: Estimate, judged: Estimate, mu: Mu, where: str, f_range: tuple[float, float]
-) -> str:
-    value, (low, high) = float(found.value), f_range
+    value, error, level = float(found.value), float(found.standard_error), judged.verdict.level
+    remark = "" if level == RELIABLE else f"{level}: {_reason(judged)}"
     if abs(value - mu.value) < ROUNDING * abs(mu.value) and not mu.error:
-        return "exact up to rounding"
-    if value == 0:
-        return f"no draw falls {where}: the estimate is 0, its error unknown"
-    if not found.standard_error > ROUNDING * abs(value):
-        return "all draws agree: its error is unknown"
-    if _level(judged) == RELIABLE:
-        if low <= value <= high:
-            return ""
-        return f"outside [{low:g}, {high:g}], where f lies: a ratio of two estimates can leave it"
-    return f"{_level(judged)}: {_reason(judged)}"
-
-
-def _level(found: Estimate) -> str:
-    return str(found.verdict.level)
+        remark = "exact up to rounding"
+    elif value == 0:
+        remark = "no draw reaches f: the estimate is 0, its error unknown"
+    elif not error > ROUNDING * abs(value):
+        remark = "all draws agree: its error is unknown"
+    elif not remark and not f_range[0] <= value <= f_range[1]:
+        remark = "outside the range of f, as a ratio of two estimates can be"
+    low, high = (float(end) for end in found.interval())
+    off = value / mu.value - 1 if mu.value else math.inf
+    return Row(name, value, error, low, high, off, found.draws, str(level), remark)
 
 
 def _reason(found: Estimate) -> str:

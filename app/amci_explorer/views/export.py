@@ -168,7 +168,7 @@ def _(found: ReuseErrors) -> pd.DataFrame:
 @frame.register
 def _(found: Summary) -> pd.DataFrame:
     """One line for every estimator."""
-    return pd.DataFrame([vars(row) for row in found.rows]).drop(columns="f_width")
+    return pd.DataFrame([vars(row) for row in found.rows])
 
 
 @frame.register

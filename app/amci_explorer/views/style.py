@@ -74,7 +74,8 @@ def _declared(values: dict[str, str]) -> str:
 def _of_curves(dark: bool) -> dict[str, str]:
     """The colours of curves for words: a little nearer to the ink, which small type needs."""
     ink = PALETTE["dark" if dark else "light"]["ink"]
-    styles = ESTIMATORS | {name: SHAPES[name] for name in ("q1", "q1_minus", "q2")}
+    names = ("q1", "q1_minus", "q2", "q1_complement")
+    styles = ESTIMATORS | {name: SHAPES[name] for name in names}
     return {f"of-{name}": _mixed(style.colour(dark), ink) for name, style in styles.items()}
 
 

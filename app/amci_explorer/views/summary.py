@@ -50,27 +50,6 @@ ROW = """
 """
 PANEL = ":host { background: var(--paper); border-radius: 10px; padding: 6px 16px; }"
 FOLDED, UNFOLDED = "All estimators and numbers ▾", "All estimators and numbers ▴"
-WHAT_IT_SAYS = dict(
-    zip(
-        LEVELS,
-        (
-            "Its 95 % interval can be trusted",
-            "These draws do not determine its error",
-            "Its error bar cannot be trusted",
-        ),
-        strict=True,
-    )
-)
-TO_DIAGNOSTICS = """
-const find = root => {
-    for (const el of root.querySelectorAll("*")) {
-        const found = el.classList.contains("part-diagnostics") ? el
-            : el.shadowRoot && find(el.shadowRoot)
-        if (found) { return found }
-    }
-}
-find(document)?.scrollIntoView()
-"""
 
 
 class SummaryCard(Card):
@@ -89,15 +68,13 @@ class SummaryCard(Card):
         flat: dict[str, Any] = {"variant": "text", "sizing_mode": None}
         self._fold = flat_button(FOLDED, lambda _: self._unfold(), **flat)
         self._find = flat_button("Find an answer", lambda _: self._to_diagnostics(), **flat)
-        self._find.js_on_click({}, TO_DIAGNOSTICS)
         return [row(self._line, self._find, self._fold, stylesheet=ROW), self._more]
 
     def asked(self, case: State) -> Request:
         return Request("summary", case.settings)
 
     def clear(self) -> None:
-        self._line.object = "<p>Measuring …</p>"
-        self._table.object = ""
+        self._line.object, self._table.object = "<p>Measuring …</p>", ""
         hide(self._find, True)
 
     def draw(self, found: Summary, *, complete: bool) -> None:
@@ -147,11 +124,12 @@ class SummaryCard(Card):
             every = [n for n, v in (("y", problem.y), ("θ", problem.theta)) if v is not None]
             for_all = f", for every {' and '.join(every)}" if every else ""
             parts.append(f"trained in <b>{duration(found.training)}</b>{for_all}")
+        colour = f"--level: var(--{VERDICTS[found.verdict]})"
+        trust = f"Its 95 % interval can{'' if reliable else 'not'} be trusted"
         verdict = (
-            f'<span class="badge" title="{WHAT_IT_SAYS[found.verdict]}" '
-            f'style="--level: var(--{VERDICTS[found.verdict]})">{found.verdict.capitalize()}'
-            f"</span>{'' if reliable else f' <span>{escape(found.reason)}</span>'}"
+            f'<span class="badge" title="{trust}" style="{colour}">{found.verdict.capitalize()}'
         )
+        verdict += f"</span><span>{'' if reliable else escape(found.reason)}</span>"
         line = "".join(f"<span>{part}</span>" for part in parts)
         return f"<p>{verdict}{line}</p>".replace(" × ", "\u00a0×\u00a0")
 
@@ -161,6 +139,7 @@ class SummaryCard(Card):
         reach = [
             max(abs(end - centre) for end in (row.value, *_judged(row))) for row in found.rows
         ]
+        low, high = self.state.problem.f_range
         # Half of the intervals are whole.
         span = 1.2 * float(np.median(reach)) or 1.0
         around = f"95 % intervals, {'truth' if known else 'estimate'} ± {number(span, 2)}"
@@ -171,20 +150,17 @@ class SummaryCard(Card):
         rows = "".join(
             f"<tr><td><i style='background: {ESTIMATORS[row.name].colour(self.dark)}'></i>"
             f"{ESTIMATORS[row.name].label}</td><td>{number(row.value, 4)}</td>"
-            f"<td>{doubt(row.standard_error, row.f_width, judged=row.is_reliable)}</td>"
+            f"<td>{doubt(row.standard_error, high - low, judged=row.is_reliable)}</td>"
             f"<td>{_relative(row.relative_error, found.mu.error)}</td>"
             f"<td>{self._bar(row, centre, span)}</td><td>{escape(row.remark)}</td></tr>"
             for row in found.rows
         )
-        words = " ".join(
-            [
-                f"One run of every estimator: {found.total:,} draws from proposals and "
-                f"{found.judging:,} from the defensive density.",
-                *(_about(found, term) for term in found.effective),
-            ]
+        about = " ".join(_about(found, term) for term in found.effective)
+        draws = (
+            f"{found.total:,} draws from proposals, {found.judging:,} from the defensive density"
         )
         table = f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{rows}</table></div>'
-        return f"{table}<p>{words}</p>"
+        return f"{table}<p>One run of every estimator: {draws}. {about}</p>"
 
     def _bar(self, row: Row, centre: float, span: float) -> str:
         """An interval on the common axis; an estimate beyond it is an arrow."""
@@ -213,15 +189,9 @@ def _about(found: Summary, term: str) -> str:
     """How well a term's proposal serves it, in a sentence."""
     name = {"E1_plus": "q₁⁺" if "E1_minus" in found.effective else "q₁", "E1_minus": "q₁⁻"}
     proposal, size = name.get(term, "q₂"), found.effective[term]
-    text = f"ESS of {found.seen:,} draws from {proposal}: {effective(size)}."
     if size > ALL * found.seen:
-        text = f"From {proposal} every draw counts."
-    if size == 0:
-        text = f"No draw from {proposal} has any weight."
-    if term == "E2" and found.hits is not None:
-        text += f" {found.hits:,} of {found.total:,} draws from q₂ lie {found.where}"
-        text += ": q₂ alone says nothing about f." if found.hits == 0 else "."
-    return text
+        return f"From {proposal} every draw counts."
+    return f"ESS of {found.seen:,} draws from {proposal}: {effective(size)}."
 
 
 def _relative(error: float, of_mu: float) -> str:
