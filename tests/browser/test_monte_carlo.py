@@ -106,8 +106,6 @@ def test_curves_and_sample_reuse_are_those_of_the_core(visit, problem, paper):
     opened = visit(ADDRESS)
     opened.wait_for_end(CASE["runs"])
     curves_are_those_of_the_core(opened, problem, paper)
-    # Nobody has asked for it: it is below the screen.
-    assert opened.status("reuse") == ""
     opened.look_at("Sample reuse")
     the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper)
     alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened)

@@ -92,7 +92,7 @@ def test_handles_move_curves_and_one_another(opened, width, scheme):
     assert page.evaluate(SIDEWAYS) <= 0
     wait_for_curves(page)
     for index, draws in (("2", 100), ("4", 1000)):
-        page.get_by_label("Draws").fill(index)
+        page.get_by_role("slider", name="Draws").fill(index)
         said = f"Relative error with {draws} draws: AMCI"
         expect(page.get_by_role("img", name=said)).to_be_visible()
     # The bound is 2 (1 − μ) / √T.

@@ -13,7 +13,7 @@ export function render({model, view}) {
         Object.assign(thumb, {ariaValueMin: start, ariaValueMax: end, ariaValueNow: at})
         const value = model.stops.length ? at.toLocaleString("en") : at.toFixed(digits)
         thumb.textContent = `⇄ ${model.text.replace("{}", value)}`
-        thumb.hidden = disabled || !(x >= frame?.bbox.left && x <= frame.bbox.right)
+        thumb.hidden = disabled || !(x > frame?.bbox.left - 1 && x < frame.bbox.right + 1)
         thumb.style.left = `${x}px`
     }
     const show = value => {
