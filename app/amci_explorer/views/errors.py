@@ -24,7 +24,7 @@ from amci_explorer.views.slider import Grip
 from amci_explorer.words.curves import about_curves, outside
 
 DRAWS: Any = State.param["draws"]
-HEIGHT = ":host { height: var(--first, 400px) !important; }"
+HEIGHT = ":host { height: var(--first) !important; flex-basis: var(--first) !important; }"
 # The handle stands on the axis, above its numbers.
 ON_AXIS = ".thumb { bottom: 44px; }"
 SMALL = """

@@ -32,7 +32,7 @@ TYPE = {"small": 0.8125, "text": 0.9375, "headline": 1.5}
 SPACE = 8
 # The height of what is drawn in both opening cards: with words and numbers on one screen, and
 # in one column whole above the bar with the handles.
-FIRST, FIRST_NARROW = "clamp(290px, 100vh - 400px, 400px)", "clamp(200px, 100vh - 130px, 300px)"
+FIRST, FIRST_NARROW = "clamp(290px, 100vh - 424px, 400px)", "clamp(200px, 100vh - 130px, 300px)"
 # Up to this width one column, and the handles in a bar at the bottom.
 NARROW = "screen and (max-width: 1099.95px)"
 # Screens on which pictures are lower.
