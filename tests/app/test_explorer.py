@@ -143,15 +143,16 @@ def test_a_page_is_small_and_does_not_grow_with_the_problems_it_has_shown(in_a_l
 CARD = '''
 """The estimates of all estimators, in words."""
 import pandas as pd
+import param
 
 from amci_explorer.compute.requests import Request
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML
-from amci_explorer.words import CARDS, HELP
 
 
 class EstimatesCard(Card):
-    name, title, help, unit = "estimates", CARDS["estimates"], HELP["estimates"], ""
+    name = param.String("estimates")
+    unit = ""
 
     def content(self):
         self.words = HTML()

@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pandas as pd
+import param
 import pytest
 from amci_explorer.compute import runner
 from amci_explorer.compute.requests import Request
@@ -41,7 +42,7 @@ class Slow(Results):
 
 
 class Plain(Card):
-    name = "play"
+    name = param.String("play")
 
     def content(self):
         self.words = HTML("")

@@ -16,17 +16,6 @@ import amci_core as amci
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch, nats"
-# Where things are on the screen: of pictures what is drawn, with axes and names of curves.
-PLACES = """all => all.map(each => each.getBoundingClientRect())
-    .filter(box => box.width * box.height > 0)
-    .map(({left, top, right, bottom}) => [left, top, right, bottom])"""
-WORDS = ".part-headline .headline, .part-headline .lesson"
-HANDLES = ".part-handles input[type=range]"
-CANVAS = ".part-{} .bk-Figure"
-# Some letters are wider on another computer.
-SPARE = 20
-WIDE = [(1440, 900), (1366, 768), (1280, 720)]
-# The last is a window of 1440 pixels at 200 %.
 # Texts below 12 pixels that the page shows.
 TINY = """() => {
     const all = root => [...root.querySelectorAll("*")].flatMap(
@@ -36,15 +25,6 @@ TINY = """() => {
         .filter(el => el.getClientRects().length && parseFloat(getComputedStyle(el).fontSize) < 12)
         .map(el => [el.tagName, el.textContent, getComputedStyle(el).fontSize])
 }"""
-NARROW = [(768, 1024), (390, 844), (720, 450)]
-# The first has most to show.
-FIVE = [
-    "tail-5d",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("tail-1d", "gain-loss", "peak", "cancer")
-    ),
-]
 CARDS = {
     "Draw by draw": ".draws-player input[max='500']",
     "Sample reuse": "[aria-label^='Relative error over alpha and beta']",
@@ -63,36 +43,6 @@ def density(name, y, theta, x):
         return q.log_prob(torch.from_numpy(x)[:, None]).exp().numpy()
 
 
-def places(opened, *parts):
-    found = []
-    for part in map(opened.page.locator, parts):
-        # Words are put in anew whenever they change.
-        while not (seen := part.evaluate_all(PLACES)):
-            part.first.wait_for()
-        found += seen
-    return np.array(found)
-
-
-def fits(opened, width, height):
-    seen = places(opened, WORDS, HANDLES, CANVAS.format("densities"), CANVAS.format("errors"))
-    assert seen[:, :2].min() >= 0
-    assert seen[:, 2].max() <= width
-    assert seen[:, 3].max() <= height - SPARE
-
-
-@pytest.mark.parametrize("problem", FIVE)
-def test_the_first_screen_holds_words_handles_and_both_pictures(at, problem):
-    opened = at(f"&problem={problem}", width=1366, height=768)
-    opened.wait_for_end(RUNS)
-    expect(opened.page.locator(".badge")).to_have_text("Reliable")
-    fits(opened, 1366, 768)
-    # A drag moves the answer.
-    asked = opened.page.locator(".headline").inner_text()
-    with opened.dragged(opened.page.get_by_role("slider").first, by=0.1):
-        expect(opened.page.locator(".headline")).not_to_have_text(asked)
-        fits(opened, 1366, 768)
-
-
 @pytest.mark.slow
 def test_a_handle_moves_as_soon_as_it_is_seen(at):
     at().wait_for_end(RUNS)
@@ -100,41 +50,6 @@ def test_a_handle_moves_as_soon_as_it_is_seen(at):
     stood = later.value("Observation y")
     with later.dragged(later.slider("Observation y"), by=0.1):
         assert later.value("Observation y") > stood
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), WIDE)
-@pytest.mark.parametrize("problem", PRESETS)
-def test_both_pictures_are_whole_on_wide_screens(at, problem, width, height):
-    opened = at(f"&problem={problem}", width=width, height=height)
-    opened.wait_for_end(RUNS)
-    fits(opened, width, height)
-
-
-@pytest.mark.parametrize(
-    ("problem", "width", "height"),
-    [
-        ("tail-1d", 390, 844),
-        # With most handles.
-        ("tail-5d", 720, 450),
-        *(pytest.param("tail-1d", *size, marks=pytest.mark.slow) for size in NARROW),
-        *(pytest.param(each, 720, 450, marks=pytest.mark.slow) for each in PRESETS),
-    ],
-)
-def test_words_come_first_and_pictures_are_whole_on_narrow_screens(at, problem, width, height):
-    opened = at(f"&problem={problem}", width=width, height=height)
-    opened.wait_for_end(RUNS)
-    bar = places(opened, HANDLES)[:, 1].min()
-    words = places(opened, ".part-headline .headline")
-    assert words[:, 3].max() <= bar
-    pictures = [places(opened, CANVAS.format(part)) for part in ("densities", "errors")]
-    for seen in pictures:
-        assert seen[:, 0].min() >= 0
-        assert seen[:, 2].max() <= width
-        # Above the bar there is room for it. Of several pictures of densities for each of them.
-        highest = (seen[:, 3] - seen[:, 1]).max() if len(seen) > 2 else np.ptp(seen[:, 1::2])
-        assert highest <= bar
-    assert words[:, 3].max() <= pictures[0][:, 1].min() < pictures[1][:, 1].min()
 
 
 def test_a_click_on_the_errors_chooses_the_draws(visit):

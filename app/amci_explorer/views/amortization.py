@@ -11,6 +11,8 @@ __all__ = ["MapCard"]
 from dataclasses import replace
 from typing import Any
 
+import param
+
 from amci_core.amortization import AmortizationMap
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
@@ -23,17 +25,14 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import column, hide, side_by_side
 from amci_explorer.views.picture import Picture, Words
-from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.plane import about_map, about_place
 
 
 class MapCard(Card):
     """Where amortization works."""
 
-    name = "map"
-    title = CARDS["map"]
+    name = param.String("map")
     unit = "cases"
-    help = HELP["map"]
     drawn = ("y", "theta", "layer", "across", "upwards")
 
     def content(self) -> list[Any]:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import pandas as pd
 import panel as pn
 import param
-from param.parameterized import ParameterizedMetaclass
 
 from amci_core.models import Problem
 from amci_explorer.compute.computations import Computations, computations_of
@@ -37,16 +36,7 @@ BESIDE = """
 """
 
 
-class _Named(ParameterizedMetaclass):
-    """Makes a parameter of a card's name, which is a parameter of whatever has parameters."""
-
-    def __new__(cls, name: str, bases: Any, content: dict[str, Any]) -> Any:
-        if isinstance(content.get("name"), str):
-            content["name"] = param.String(content["name"])
-        return super().__new__(cls, name, bases, content)
-
-
-class Card(pn.viewable.Viewer, metaclass=_Named):
+class Card(pn.viewable.Viewer):
     """Creates a card of one page, empty. A subclass names its request and draws the result.
 
     Its title and its help are those of `name` in words/help.toml.

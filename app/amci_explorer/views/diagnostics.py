@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import panel_material_ui as pmui
+import param
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_explorer.compute.computations import MOST_DRAWS
@@ -29,7 +30,6 @@ from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, row, side_by_side
 from amci_explorer.views.picture import Picture
 from amci_explorer.views.status import VERDICT, verdict
-from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.diagnosis import (
     about_answer,
     about_histogram,
@@ -52,10 +52,8 @@ EMPTY = '<div class="verdict"><p>Sampling …</p></div>'
 class DiagnosticsCard(Card):
     """Whether an estimate can be trusted."""
 
-    name = "diagnostics"
-    title = CARDS["diagnostics"]
+    name = param.String("diagnostics")
     unit = ""
-    help = HELP["diagnostics"]
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import panel_material_ui as pmui
+import param
 
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.compute.computations import TOTALS
@@ -41,7 +42,7 @@ select.bk-input { height: 30px !important; padding: 2px 10px !important; }
 class ErrorCard(Card):
     """The error of each estimator against the number of draws."""
 
-    name = "errors"
+    name = param.String("errors")
     drawn: ClassVar[tuple[str, ...]] = ("measure", "spread", "every", "draws")
     live = True
     compares = True

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import param
 
 from amci_explorer.colours import SWEPT
 from amci_explorer.compute.requests import Request
@@ -24,7 +25,6 @@ from amci_explorer.views.figures import LEGEND, legend
 from amci_explorer.views.inputs import select
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import Picture, Words
-from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.evaluation import about_evaluation, about_picture
 
 # In the list of cases: none of them.
@@ -34,11 +34,9 @@ NONE = {"no case selected": -1}
 class EvaluationCard(Card):
     """Errors over the cases that the proposals were learnt for."""
 
-    name = "evaluation"
-    title = CARDS["evaluation"]
+    name = param.String("evaluation")
     unit = "cases"
     # It computes what the user orders, and nothing else.
-    help = HELP["evaluation"]
     drawn = ("y", "theta", "band", "single", "source", "variant", "snapshot")
 
     def content(self) -> list[Any]:

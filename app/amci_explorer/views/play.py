@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 import panel_material_ui as pmui
+import param
 from bokeh.models import ColumnDataSource, Div, Range1d
 
 from amci_explorer.colours import ESTIMATORS, SHAPES
@@ -21,7 +22,6 @@ from amci_explorer.text import doubt, number, terms
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, pane, picture, set_range
 from amci_explorer.views.layout import side_by_side
-from amci_explorer.words import CARDS, HELP
 
 STYLE = """
 p { margin: 0; font-size: var(--text); min-height: 4.5em; font-variant-numeric: tabular-nums; }
@@ -45,10 +45,8 @@ SHOW = """
 class PlayCard(Card):
     """Draws, one by one."""
 
-    name = "play"
-    title = CARDS["play"]
+    name = param.String("play")
     unit = ""
-    help = HELP["play"]
     drawn = ("coordinate",)
 
     def content(self) -> list[Any]:

@@ -6,6 +6,8 @@ __all__ = ["ReuseCard"]
 
 from typing import Any
 
+import param
+
 from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
 from amci_explorer.compute.computations import computations_of
@@ -16,7 +18,6 @@ from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import side_by_side
 from amci_explorer.views.picture import Picture, Words
-from amci_explorer.words import CARDS, HELP
 from amci_explorer.words.reuse import about_map, about_reuse, best_splits
 
 SPLIT = "N : M, draws from q₁ and q₂ in per cent"
@@ -25,9 +26,7 @@ SPLIT = "N : M, draws from q₁ and q₂ in per cent"
 class ReuseCard(Card):
     """What sharing draws does."""
 
-    name = "reuse"
-    title = CARDS["reuse"]
-    help = HELP["reuse"]
+    name = param.String("reuse")
     drawn = ("alpha", "beta")
 
     def content(self) -> list[Any]:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import param
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_explorer.colours import ESTIMATORS
@@ -55,7 +56,7 @@ FOLDED, UNFOLDED = "All estimators and numbers ▾", "All estimators and numbers
 class SummaryCard(Card):
     """Verdict, estimate, mismatch and training in a line, and one run of every estimator."""
 
-    name = "summary"
+    name = param.String("summary")
     unit = ""
     compares = True
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import panel_material_ui as pmui
+import param
 from bokeh.models import ColumnDataSource, DataRange1d
 
 from amci_core.training import Choices, form_names
@@ -46,7 +47,7 @@ COLUMNS = ("seconds", "best", "relative_variance")
 class TrainCard(Card):
     """The training form, its progress, and what it yields."""
 
-    name = "train"
+    name = param.String("train")
     unit = ""
     has_table = False
     drawn = ("variant",)
