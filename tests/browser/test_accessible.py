@@ -141,7 +141,7 @@ def a_picture_is_a_table_for_those_who_unfold_it(opened):
     fold = opened.page.get_by_role("button", name="Help, numbers, file").first
     fold.focus()
     opened.page.keyboard.press("Enter")
-    table = opened.page.get_by_label("Densities, as a table").get_by_role("table")
+    table = opened.page.get_by_label("Two proposals, as a table").get_by_role("table")
     expect(table.get_by_role("columnheader")).to_have_text(
         ["x", "target", "posterior", "q1", "q2"]
     )

@@ -5,7 +5,6 @@ import pytest
 import torch
 from amci_explorer.numbers.play import playback
 from amci_explorer.text import number
-from playwright.sync_api import expect
 
 import amci_core as amci
 

@@ -211,7 +211,7 @@ def test_axe_finds_nothing(at, scheme):
     for fold in ("The problem", "Proposals", "Draws, runs, seed", "Your own f"):
         opened.unfold(fold)
     opened.page.get_by_role("button", name="Help, numbers, file").first.click()
-    opened.page.get_by_label("Densities, as a table").wait_for(state="visible")
+    opened.page.get_by_label("Two proposals, as a table").wait_for(state="visible")
     assert violations(opened.page) == []
 
 

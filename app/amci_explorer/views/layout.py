@@ -158,24 +158,17 @@ def card(
     title: str,
     *content: Any,
     tools: Sequence[Any] = (),
-    help_text: str | HTML = "",
 ) -> pn.Column:
-    """Puts content under a title, with tools at its right and help below.
+    """Puts content under a title, with tools at its right.
 
     Arguments:
         title: What the card is about.
         content: What it shows, from top to bottom.
         tools: Small controls of this card alone.
-        help_text: How to read it, or a place for that, which `explain` fills.
     """
-    more = help_text if isinstance(help_text, HTML) else HTML()
-    more.param.update(stylesheets=[HELP], margin=(8, 0, 0, 0))
-    if more is not help_text:
-        explain(more, str(help_text))
     return column(
         row(HTML(f"<h2>{title}</h2>", TITLE), *tools, margin=(0, 0, 6, 0), stylesheet=TOP),
         *content,
-        *([more] if help_text else []),
         stylesheet=CARD,
     )
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from io import StringIO
 from typing import Any
 
+import pandas as pd
 import panel as pn
 import param
 from panel.custom import JSComponent
@@ -28,12 +29,12 @@ from amci_explorer.server.session import callback
 from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound
+from amci_explorer.views.details import Details
 from amci_explorer.views.figures import dress, entitle, give_up_names, lighten
 from amci_explorer.views.inputs import select
-from amci_explorer.views.layout import HTML, NOTE, card, column, explain, hide
+from amci_explorer.views.layout import HTML, NOTE, card, column, hide
 from amci_explorer.views.slider import Grip, same
-from amci_explorer.views.tabulated import AsTable
-from amci_explorer.words import HELP
+from amci_explorer.words import HELP, TITLES
 
 # What changes the case to compare with, or how both cases look; and what changes the case's own.
 COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
@@ -96,22 +97,20 @@ class DensityPanel:
         pictures = {words: name for name, words in PICTURES.items()}
         self._which = select("Picture", pictures, **looks)
         self._which.param.watch(callback(lambda _: self.draw()), "value")
-        self._help, self._place, self._doubt = HTML(), column(), HTML("", NOTE)
-        self._as_table = AsTable("Densities", lambda: export.joined(self._lines()))
+        self._place, self._doubt, title = column(), HTML("", NOTE), TITLES["densities"]
+        self._details = Details(title, self._help, self._numbers, self.table)
         self.panel = card(
-            "Two proposals",
+            title,
             self._place,
             self._doubt,
-            self._as_table.panel,
+            self._details.panel,
             self._live,
             tools=[*self._choices.values(), self._which],
-            help_text=self._help,
         )
 
     def open(self) -> None:
         """Turns to the state's problem."""
         problem = self._state.problem
-        explain(self._help, HELP[picture_of(problem).help])
         for name, choice in self._choices.items():
             hide(choice, (problem.x.dim == 1) != (name == "logarithmic") or problem.x.dim == 2)
         self._which.value = "densities"
@@ -156,7 +155,7 @@ class DensityPanel:
         """Renews what the pictures are in words and in numbers."""
         if self._found is not None:
             self.picture.describe()
-            self._as_table.renew()
+            self._details.renew()
 
     def recolour(self, dark: bool) -> None:
         """Draws everything for a page of that theme."""
@@ -169,6 +168,12 @@ class DensityPanel:
         """What is shown, as a file; and the reference case."""
         asked = {n: Request("densities", case.settings) for n, case in self._cases.items()}
         return export.file(self._lines(), asked)
+
+    def _help(self) -> str:
+        return HELP[picture_of(self._state.problem).help]
+
+    def _numbers(self) -> pd.DataFrame:
+        return export.joined(self._lines())
 
     def _renew(self, picture: Any) -> None:
         """Takes new figures."""
