@@ -262,7 +262,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
     def body(turned):
         explorer, tried = turned.explorer, set()
         alerts = explorer.alerts
-        for name in ("proposals", "counts", "film", "own-f", "downloads"):
+        for name in ("proposals", "counts", "own-f", "downloads"):
             explorer.controls.unfold(name, only=False)
         for name in ("set", "move", "commit", "open", "apply", "go", "reset", "compare"):
             monkeypatch.setattr(State, name, fail)

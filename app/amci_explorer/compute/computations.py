@@ -99,10 +99,10 @@ class Computations:
         return self.problem.nonnegative and "snis-q2" in self.estimators
 
     def proposals(self, settings: Settings) -> Proposals:
-        """The proposals chosen, or those of a frame of the film."""
-        film = registry.history(self.problem.name)
-        if settings.snapshot is not None and film:
-            return film[min(settings.snapshot, len(film) - 1)].proposals
+        """The proposals chosen, or those of a checkpoint."""
+        history = registry.history(self.problem.name)
+        if settings.snapshot is not None and history:
+            return history[min(settings.snapshot, len(history) - 1)].proposals
         return registry.proposals(self.problem.name, settings.variant, settings.revision)
 
     def reference(self, settings: Settings) -> ReferenceValue | None:

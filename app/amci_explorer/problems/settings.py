@@ -18,7 +18,7 @@ class Settings:
         y: The observation's coordinates, empty where there is none.
         theta: The coordinates of theta.
         variant: Which proposals.
-        snapshot: Frame of the training film, None for the trained proposals.
+        snapshot: Checkpoint of the training, None for the trained proposals.
         draws: Draws from each proposal.
         runs: Independent runs.
         seed: Seed of every draw.

@@ -18,7 +18,7 @@ from amci_explorer.words import CARDS
 ANOTHER = "AMCI_TOUR"
 SHIPPED = Path(__file__).with_name("tour.toml")
 # Parts of the page that a step can light up; a card is opened by it.
-PARTS = ("headline", "handles", "densities", "errors", "summary", "film", "own-f", "proposals")
+PARTS = ("headline", "handles", "densities", "errors", "summary", "own-f", "proposals")
 
 
 class TourError(ValueError):

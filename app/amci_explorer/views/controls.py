@@ -101,7 +101,7 @@ class Controls:
         named = self._sections.values()
         self._accordion = sections(*((title, column(*parts, gap=8)) for title, parts in named))
         # What a tour lights up.
-        folded = dict.fromkeys(("film", "own-f", "proposals"), self._accordion)
+        folded = dict.fromkeys(("own-f", "proposals"), self._accordion)
         self.parts = {"handles": self.case.panel, **folded}
         state.param.watch(lambda *_: self._follow(), ["committed", "variant"])
         self._try = HTML("<p aria-hidden='true'>Try</p>", TRY, sizing_mode=None)
@@ -128,7 +128,6 @@ class Controls:
     def unfold(self, name: str, *, only: bool = True) -> None:
         """Unfolds a section, and folds the others if it is to be the only one."""
         names = list(self._sections)
-        name = "proposals" if name == "film" else name
         active = [names.index(name)] if name in names else []
         self._accordion.active = active if only else sorted({*self._accordion.active, *active})
 

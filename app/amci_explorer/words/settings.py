@@ -15,21 +15,14 @@ SYMBOLS = {"y": "y", "theta": "θ"}
 
 def difference(found: Settings, wanted: Settings) -> str:
     """How a result's choice differs from the current one: "for θ = 3"."""
-    parts = [
-        f"{SYMBOLS[name]} = {_point(getattr(found, name))}"
-        for name in SYMBOLS
-        if getattr(found, name) != getattr(wanted, name)
-    ]
-    parts += [
-        f"{getattr(found, name):,} {name}"
-        for name in ("draws", "runs")
-        if getattr(found, name) != getattr(wanted, name)
-    ]
+    values = {n: v for n, v in vars(found).items() if v != getattr(wanted, n)}
+    parts = [f"{SYMBOLS[name]} = {_point(values[name])}" for name in SYMBOLS if name in values]
+    parts += [f"{values[name]:,} {name}" for name in ("draws", "runs") if name in values]
     if found.seed != wanted.seed:
         parts.append(f"seed {found.seed}")
     if (found.variant, found.snapshot) != (wanted.variant, wanted.snapshot):
-        frame = "" if found.snapshot is None else f", frame {found.snapshot + 1}"
-        parts.append(f"{found.variant} proposals{frame}")
+        early = "" if found.snapshot is None else f", checkpoint {found.snapshot + 1}"
+        parts.append(f"{found.variant} proposals{early}")
     if not parts and found.revision != wanted.revision:
         return "from earlier in the training"
     return f"for {', '.join(parts)}" if parts else "with other settings"
