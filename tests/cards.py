@@ -10,12 +10,13 @@ from visit import SOURCE, Visit
 
 import amci_core as amci
 
+WAY = "diagnostics-way-curve-amci + control variates"
 MAP_IMAGE = f"() => ({SOURCE})('amortization-map-map')"
 
 
-def points(term: str) -> str:
-    """The source of a term's weights against x."""
-    return f"diagnostics-scatter-{term}-points-{term}".lower()
+def bars(term: str) -> str:
+    """The source of a term's histogram of weights."""
+    return f"diagnostics-weights-{term}-rectangles-weights".lower()
 
 
 def choose(opened: Visit, label: str, name: str) -> None:
@@ -26,7 +27,7 @@ def choose(opened: Visit, label: str, name: str) -> None:
 def open_diagnostics(opened: Visit) -> None:
     opened.page.get_by_role("tab", name="Diagnostics").click()
     opened.look_at("Diagnostics")
-    opened.wait_for_data(points("E1_plus"), "x")
+    opened.wait_for_data(bars("E1_plus"), "draws")
 
 
 def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnosis:
@@ -42,7 +43,7 @@ def wait_for_way(opened: Visit, found: Diagnosis) -> None:
     scale = 100 / abs(found.mu.value) if found.mu.value else 1.0
     opened.wait(
         f"""([draws, value]) => {{
-            const data = ({SOURCE})("diagnostics-way-curve-amci")?.data
+            const data = ({SOURCE})('{WAY}')?.data
             return data?.draws != null && Array.from(data.draws).at(-1) == draws
                 && Math.abs(Array.from(data.value).at(-1) - value) <= 1e-6 * Math.abs(value)
         }}""",

@@ -2,7 +2,6 @@ import csv
 
 import numpy as np
 import pytest
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.state.options import plane_axes
 from amci_explorer.state.state import State
@@ -80,10 +79,28 @@ def test_the_layer_that_is_chosen_is_drawn(found):
     np.testing.assert_array_equal(image.dimension_values("value", flat=False), found.pareto_k[0])
 
 
-def test_terms_are_those_with_proposals():
-    assert computations_of("tail-1d").terms == ("E1_plus", "E2")
-    assert computations_of("gain-loss").terms == ("E1_plus", "E1_minus", "E2")
-    assert computations_of("peak").terms == ("E1_plus",)
+def test_a_cell_of_the_map_is_the_spread_of_estimates_there():
+    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
+    found = amortization_map(problem, proposals, size=3, draws=4096)
+    y, theta = float(found.x.values[1]), float(found.y.values[0])
+    errors = amci.error_curves(
+        problem, proposals, y, theta, draws=[1000], runs=1000, estimators=["amci"]
+    )
+    # T draws in total are T / 2 of each proposal.
+    spread = float(errors["amci"].remse[0]) * 500
+    assert found.relative_variance[0, 1] == pytest.approx(spread, rel=0.15)
+
+
+def test_a_case_outside_the_plane_is_not_marked():
+    state = State("tail-5d")
+    problem = state.problem
+    found = amortization_map(problem, amci.load_proposals("tail-5d"), size=2, draws=32)
+    card = MapCard(state, Results())
+    card.open()
+    card.take(Result(card.asked(state), found, 0.0, complete=True))
+    assert "Your case: relative variance per draw" in card.text.object
+    state.move(y=[1, 0, 0, 0, 0])
+    assert "outside this plane" in card.text.object
 
 
 def test_the_file_has_one_line_for_every_case(found):

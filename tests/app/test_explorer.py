@@ -45,10 +45,6 @@ def test_a_card_asks_for_nothing_before_it_is_on_the_screen(in_a_loop):
         explorer.tabs.sight.seen = False
         explorer.start()
         assert sorted(turned.started) == at_once
-        explorer.state.set(card="evaluation")
-        explorer.state.commit()
-        # What is stored is drawn all the same.
-        assert explorer.tabs.card.picture.shown is not None
         explorer.state.set(card="reuse")
         explorer.state.commit()
         assert sorted(turned.started) == at_once

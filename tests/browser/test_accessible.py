@@ -176,14 +176,6 @@ def test_pictures_tools_and_legends_go_by_keys(visit):
     the_first_stop_leads_past_the_controls(opened)
 
 
-def test_words_follow_the_coordinate_that_is_chosen(visit):
-    opened = visit("?problem=tail-5d&runs=4&draws=8&card=diagnostics")
-    opened.look_at("Diagnostics")
-    opened.page.get_by_role("img", name="Weights of E₁ against x₁").wait_for()
-    opened.page.get_by_role("combobox", name="Coordinate of x").select_option(label="x₃")
-    opened.page.get_by_role("img", name="Weights of E₁ against x₃").wait_for()
-
-
 # As a window of 1440 pixels at 200 %, and as one of 1280 at 400 %.
 @pytest.mark.parametrize(("width", "height"), [(720, 450), (320, 256)])
 def test_nothing_is_cut_when_it_is_enlarged(visit, width, height):

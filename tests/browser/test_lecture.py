@@ -78,7 +78,7 @@ def test_draws_come_one_by_one_and_take_no_round_trip(visit):
     opened.wait_for_text("After 2:")
     count, said = played(opened)
     assert count == 2
-    assert "E₁ ≈" in said
+    assert "μ ≈" in said
     assert "truth" in said
     opened.wait_for_end(50)
     page.evaluate("""() => {

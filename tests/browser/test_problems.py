@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amci_explorer.compute.computations import TOTALS
 from amci_explorer.numbers.case import shown_estimators
-from amci_explorer.problems.presets import PRESETS, coordinate_names
+from amci_explorer.problems.presets import PRESETS
 from amci_explorer.state.state import State
 from amci_explorer.text import number
 from cards import (
@@ -15,7 +15,6 @@ from cards import (
     computed_diagnosis,
     open_diagnostics,
     open_map,
-    points,
     wait_for_map,
     wait_for_way,
 )
@@ -74,16 +73,6 @@ def its_terms_are_diagnosed_on_a_phone(opened, state):
     # A picture without a width would keep the page waiting.
     opened.wait("() => Bokeh.documents[0].is_idle")
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
-    if state.problem.x.dim > 1:
-        first = opened.data(points("E1_plus"), "x")
-        chosen = opened.page.get_by_role("combobox", name="Coordinate of x")
-        # The coordinate that was chosen for another problem is kept.
-        other = 1 if chosen.input_value() == coordinate_names(state.problem)[0] else 0
-        # A card out of sight follows once it is seen.
-        chosen.scroll_into_view_if_needed()
-        chosen.select_option(index=other)
-        second = opened.wait_for_other(points("E1_plus"), "x", first)
-        np.testing.assert_allclose(second, found.terms[0].x[:, other], rtol=1e-12)
 
 
 def the_curves_are_those_of_the_core(opened, state):

@@ -237,6 +237,10 @@ class Computations:
         at = self.problem.check(*settings.pair)
         return Truth.of(self.problem, *at, self.reference(settings))
 
+    def stored_evaluation(self, settings: Settings) -> Stream[Evaluated]:
+        """Errors over the cases that are stored with the proposals, in a single part."""
+        return _single(lambda: evaluated.stored(settings))
+
     def evaluation(self, settings: Settings, cases: int) -> Stream[Evaluated]:
         """Errors over a few cases drawn from p(y) p(theta), one case after another."""
         return evaluated.live(

@@ -9,33 +9,23 @@ export function render({model}) {
         return made
     }
     const name = make("span", {className: "name", ariaHidden: "true"}), output = make("output")
-    const input = make("input", {type: "range"}), marks = make("div", {className: "marks"})
-    const track = make("div", {className: "track"}, input, marks)
+    const input = make("input", {type: "range"})
+    const track = make("div", {className: "track"}, input)
     input.dataset.moves = model.moves.join()
     const [variable, coordinate] = model.moves
     let isHeld = false
 
     const along = value => Math.min(Math.max((value - model.start) / (model.end - model.start), 0), 1)
-    const text = value => {
-        const share = Math.round(100 * value)
-        return model.splits ? `${share} : ${100 - share}` : value.toFixed(model.digits)
-    }
     const show = value => {
         const {start, end, step, disabled, label} = model
         Object.assign(input, {min: start, max: end, step, disabled, value, ariaLabel: label})
         input.style.setProperty("--along", along(value))
-        output.textContent = Number.isFinite(value) ? text(value) : "–"
+        output.textContent = Number.isFinite(value) ? value.toFixed(model.digits) : "–"
         input.setAttribute("aria-valuetext", output.textContent)
         Object.assign(name, {textContent: label, title: model.help})
         input.ariaDescription = model.help
     }
     const follow = () => { if (!isHeld) { show(model.value) } }
-    const mark = () => marks.replaceChildren(...model.marks.map(({value, label, above}) => {
-        const words = make("span", {textContent: label})
-        const made = make("div", {className: above ? "above" : "below"}, words)
-        made.style.setProperty("--along", along(value))
-        return made
-    }))
     const moves = mover(input, model, "value", () => Number(input.value), at => {
         if (variable != null && !isHeld) { show([at[variable]].flat()[coordinate]) }
     })
@@ -48,9 +38,7 @@ export function render({model}) {
         isHeld = false
         moves.release()
     })
-    model.on("marks", mark)
     for (const each of ["value", "start", "end", "label", "disabled"]) { model.on(each, follow) }
     follow()
-    mark()
     return make("div", {className: "slider"}, name, output, track)
 }

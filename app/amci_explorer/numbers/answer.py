@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["WAYS", "CaseAnswer", "find_answer"]
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,14 @@ import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 
-# In this order; with the share of draws from the defensive density, for the first two.
+# In this order: those with proposals, and the share of draws from the defensive density in each.
 DEFENSIVE_SHARES = {
     "more draws": 1 / 8,
     "half of the draws from the defensive density": 1 / 2,
 }
 REFERENCE = "a reference value, which needs no proposals"
 WAYS = (*DEFENSIVE_SHARES, REFERENCE)
-# Of half a 95 % interval of a reference value, whose error comes from twelve shifts.
+# Half a 95 % interval of a reference value: its standard error comes from twelve shifts.
 STANDARD_ERRORS = 2.2
 
 
@@ -62,33 +63,22 @@ def find_answer(
         draws: Most draws of each way.
         seed: Whole number >= 0.
     """
-    spent = 0
+    limits: dict[str, Any] = {"draws": draws, "seed": seed}
+    goal, spent = relative_error, 0
     for way, share in DEFENSIVE_SHARES.items():
-        precise = amci.estimate_to(
-            problem,
-            proposals,
-            y,
-            theta,
-            relative_error=relative_error,
-            draws=draws,
-            defensive=share,
-            seed=seed,
+        found = amci.estimate_to(
+            problem, proposals, y, theta, relative_error=goal, defensive=share, **limits
         )
-        spent += int(precise.draws)
-        if precise.verdict.level == "reliable":
-            low, high = (float(end) for end in precise.interval())
-            return CaseAnswer(way, float(precise.value), (low, high), spent)
+        spent += int(found.draws)
+        if found.verdict.level == "reliable":
+            low, high = map(float, found.interval())
+            return CaseAnswer(way, float(found.value), (low, high), spent)
     try:
-        exact = amci.reference_value(
-            problem, y, theta, relative_error=relative_error / 4, draws=draws, seed=seed
-        )
+        last = amci.reference_value(problem, y, theta, relative_error=goal / 4, **limits)
     except ValueError as failure:
-        nan = float("nan")
         refused = f"the reference value fails: {failure}"
-        return CaseAnswer(REFERENCE, nan, (nan, nan), spent, refused)
-    value, half = float(exact.value), STANDARD_ERRORS * float(exact.standard_error)
-    refused = ""
-    if not half <= relative_error * abs(value):
-        refused = "the reference value is not precise enough"
-    ends = value - half, value + half
-    return CaseAnswer(REFERENCE, value, ends, spent + int(exact.draws), refused)
+        return CaseAnswer(REFERENCE, math.nan, (math.nan, math.nan), spent, refused)
+    value, half = float(last.value), STANDARD_ERRORS * float(last.standard_error)
+    refused = "" if half <= goal * abs(value) else "the reference value is not precise enough"
+    interval = value - half, value + half
+    return CaseAnswer(REFERENCE, value, interval, spent + int(last.draws), refused)

@@ -2,7 +2,7 @@ r"""What the draws at one point say: the verdict, each term's weights, the way t
 
 from __future__ import annotations
 
-__all__ = ["Answer", "Diagnosis", "TermWeights", "diagnosis"]
+__all__ = ["Diagnosis", "TermWeights", "diagnosis"]
 
 import math
 from dataclasses import dataclass
@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-import amci_core as amci
-from amci_core.diagnostics import TermDiagnostics, pareto_tail
-from amci_core.diagnostics.verdict import LEVELS
-from amci_core.estimation import Estimate
+from amci_core.diagnostics import LEVELS, TermDiagnostics, pareto_tail
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
@@ -25,8 +22,10 @@ BINS = 40
 # Draws of less than this share of the mean weight, as a power of ten, are not drawn.
 LOWEST = -6.0
 TAIL_POINTS = 60
-# Numbers of draws at which the estimate is followed.
+# Numbers of draws at which the estimate is followed, and what is noted there.
 STOPS = 36
+ALONG = [(name, float) for name in ("draws", "value", "low", "high", "plain")]
+LOG_10 = math.log(10)
 
 
 @dataclass(frozen=True)
@@ -68,61 +67,20 @@ class TermWeights:
 
 
 @dataclass(frozen=True)
-class Along:
-    """AMCI's estimate along the draws, at B numbers of draws from each proposal.
-
-    Arguments:
-        draws: These numbers, (B,).
-        value: The estimate, (B,), in units of f.
-        low: Lower end of its 95 % interval, (B,).
-        high: Upper end, (B,).
-        control: The estimate with control variates, (B,), in units of f.
-    """
-
-    draws: Array
-    value: Array
-    low: Array
-    high: Array
-    control: Array
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What AMCI with control variates says.
-
-    Arguments:
-        draws: With which draws, in words.
-        value: Its estimate, in units of f.
-        error: Standard error of that.
-        level: The verdict on it, one of `LEVELS`.
-    """
-
-    draws: str
-    value: float
-    error: float
-    level: str
-
-    @classmethod
-    def of(cls, draws: str, found: Estimate) -> Answer:
-        level = str(found.verdict.level)
-        return cls(draws, float(found.value), float(found.standard_error), level)
-
-
-@dataclass(frozen=True)
 class Diagnosis:
     """What the draws at one (y, theta) say.
 
     Arguments:
         draws: Draws from each proposal.
         mu: What the estimate is compared with.
-        estimate: AMCI's estimate from all of these draws.
+        estimate: That of AMCI with control variates from all of these draws.
         terms: One for each term that the estimate needs draws for.
-        level: The verdict on AMCI with all of these draws, one of `LEVELS`.
+        level: The verdict on it, one of `LEVELS`; on plain AMCI where that is "do not trust".
         text: It with its first reason.
         reasons: What speaks against the estimate.
-        answers: Of AMCI with control variates with the same draws; unless that is reliable, with
-            others too.
-        along: The estimate along the draws.
+        along: The estimates with B numbers of draws from each proposal, (B,) each, in units of f:
+            these numbers, the value with control variates and the ends of its 95 % interval, and
+            plain AMCI's value, as `draws`, `value`, `low`, `high` and `plain`.
     """
 
     draws: int
@@ -132,8 +90,7 @@ class Diagnosis:
     level: str
     text: str
     reasons: tuple[str, ...]
-    answers: tuple[Answer, ...]
-    along: Along
+    along: Any
 
 
 def diagnosis(
@@ -158,65 +115,42 @@ def diagnosis(
         mu: What the estimate is compared with; by default what the problem knows.
     """
     seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
-    n = seen.n
-    found = seen.estimate("amci", n)
-    answers = [Answer.of("the same draws", seen.estimate("amci-cv", n))]
-    if answers[0].level != LEVELS[0]:
-        ways: dict[str, dict[str, Any]] = {
-            "four times as many draws": {"draws": 4 * seen.draws.n},
-            "half of the draws from the defensive density": {
-                "draws": seen.draws.n,
-                "defensive": 0.5,
-            },
-        }
-        answers += [
-            Answer.of(words, amci.estimate(problem, proposals, y, theta, **how, seed=seed))
-            for words, how in ways.items()
-        ]
     rows = []
-    for stop in np.unique(np.rint(np.geomspace(4, n, STOPS)).astype(int)).tolist():
-        at, control = (seen.estimate(name, stop) for name in ("amci", "amci-cv"))
-        low, high = at.interval()
-        rows.append([stop, float(at.value), float(low), float(high), float(control.value)])
+    for stop in np.unique(np.rint(np.geomspace(4, seen.n, STOPS)).astype(int)).tolist():
+        plain, found = (seen.estimate(name, stop) for name in ("amci", "amci-cv"))
+        rows.append((stop, *map(float, (found.value, *found.interval(), plain.value))))
+    verdict = (plain if plain.verdict.level == LEVELS[-1] else found).verdict
     return Diagnosis(
-        draws=n,
+        draws=seen.n,
         mu=mu or exact(problem, y, theta),
         estimate=float(found.value),
         terms=tuple(
             _weights(name, term, seen.points[term.proposal])
-            for name, term in found.diagnostics.items()
+            for name, term in plain.diagnostics.items()
         ),
-        level=str(found.verdict.level),
-        text=found.verdict.text,
-        reasons=found.verdict.reasons,
-        answers=tuple(answers),
-        along=Along(*np.array(rows).T),
+        level=str(verdict.level),
+        text=verdict.text,
+        reasons=verdict.reasons,
+        along=np.array(rows, ALONG).view(np.recarray),
     )
 
 
 def _weights(name: str, term: TermDiagnostics, x: Array) -> TermWeights:
-    positive = term.weights > 0
-    mean = term.weights.mean() if positive.any() else 1.0
     with np.errstate(divide="ignore"):
-        natural = np.log(term.weights / mean)
-    log_weights = np.where(positive, natural / math.log(10), np.nan)
-    shown = log_weights[positive]
-    low, high = (shown.min(), shown.max()) if len(shown) else (0.0, 0.0)
+        natural = np.log(term.weights / (term.weights.mean() or 1.0))
+    log_weights = np.where(term.weights > 0, natural / LOG_10, np.nan)
+    drawn = log_weights[term.weights > 0]
+    low, high = (drawn.min(), drawn.max()) if len(drawn) else (0.0, 0.0)
     low = max(low, min(LOWEST, high - 1))
     if high - low < 1e-9:
         low, high = low - 0.01, high + 0.01
-    heights, edges = np.histogram(shown, BINS, range=(low, high))
-    fitted, width = pareto_tail(natural), edges[1] - edges[0]
+    heights, edges = np.histogram(drawn, BINS, range=(low, high))
     # Draws that the fitted tail expects in a bin, from its cutoff to past the last draw.
-    places = heights_there = np.empty(0)
+    fitted, width = pareto_tail(natural), edges[1] - edges[0]
+    tail = density = np.empty(0)
     if fitted.scale != 0:
-        start, end = fitted.log_cutoff / math.log(10), edges[-1] + 8 * width
-        if fitted.k < 0:
-            # Such a tail ends, at a weight of u (1 - sigma / k).
-            end = min(end, start + math.log10(1 - fitted.scale / fitted.k))
-        places = np.linspace(start, end, TAIL_POINTS)
-        density = fitted.log_density(places * math.log(10)) * math.log(10)
-        places, heights_there = places[density > 0], (fitted.size * width * density)[density > 0]
+        tail = np.linspace(fitted.log_cutoff / LOG_10, high + 8 * width, TAIL_POINTS)
+        density = fitted.log_density(tail * LOG_10) * LOG_10
     return TermWeights(
         name=name,
         proposal=term.proposal,
@@ -224,8 +158,8 @@ def _weights(name: str, term: TermDiagnostics, x: Array) -> TermWeights:
         log_weights=log_weights,
         edges=edges,
         heights=heights.astype(np.float64),
-        tail=places,
-        tail_heights=heights_there,
+        tail=tail[density > 0],
+        tail_heights=(fitted.size * width * density)[density > 0],
         k=float(term.pareto_k),
         error=fitted.error,
         threshold=float(term.pareto_threshold),

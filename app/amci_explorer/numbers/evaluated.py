@@ -63,22 +63,6 @@ class Evaluated:
         return self.counted + self.left_out
 
     @classmethod
-    def of_card(cls, card: Mapping[str, Any]) -> Evaluated:
-        """What `evaluation.json` holds, without the single cases."""
-        shares = [card.get(name, {}) for name in ("surely_below_bound", "undecided_bound")]
-        return cls(
-            draws=tuple(card["draws"]),
-            wanted=card["cases"],
-            runs=card["runs"],
-            seed=card.get("seed", 0),
-            estimators=card["estimators"],
-            against_bound={
-                name: tuple(share[name] for share in shares)
-                for name in shares[0].keys() & shares[1].keys()
-            },
-        )
-
-    @classmethod
     def of_cases(cls, found: Sequence[pd.DataFrame | None], **about: Any) -> Evaluated:
         """What the first cases of a sweep say; None for a case that is left out.
 
@@ -114,11 +98,21 @@ def chosen(choice: Settings) -> Settings | None:
 
 def stored(choice: Settings) -> Evaluated:
     """What is stored with proposals, with the single cases if they are there."""
-    found = Evaluated.of_card(_card(choice))
-    path = pretrained_root() / choice.problem / choice.variant / CASES
-    if choice.problem in registry.OWN or not path.is_file():
-        return found
-    return replace(found, cases=Cases(read_sweep(path)[1]))
+    card, path = _card(choice), pretrained_root() / choice.problem / choice.variant / CASES
+    shares = [card.get(name, {}) for name in ("surely_below_bound", "undecided_bound")]
+    is_shipped = choice.problem not in registry.OWN and path.is_file()
+    return Evaluated(
+        draws=tuple(card["draws"]),
+        wanted=card["cases"],
+        runs=card["runs"],
+        seed=card.get("seed", 0),
+        estimators=card["estimators"],
+        against_bound={
+            name: tuple(share[name] for share in shares)
+            for name in shares[0].keys() & shares[1].keys()
+        },
+        cases=Cases(read_sweep(path)[1]) if is_shipped else None,
+    )
 
 
 def live(

@@ -29,16 +29,12 @@ class Lane:
         term: The term's name.
         x: Where the draws lie along the coordinate that is looked at, (n,).
         weight: What each brings to its term over the mean of these, (n,): 1 for a perfect draw.
-        mean: Mean of the first 1 to n contributions, (n,), in units of the last `scale`.
-        log_scale: Logarithm of the unit of `mean`, in nats.
     """
 
     proposal: str
     term: str
     x: Array
     weight: Array
-    mean: Array
-    log_scale: float
 
 
 @dataclass(frozen=True)
@@ -93,29 +89,24 @@ def playback(
     stops = np.unique([min(draws, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
     errors = [math.nan, *(float(seen.estimate("amci", n).standard_error) for n in stops.tolist())]
     counts = np.arange(1, MOST + 1)
-    lanes, logs = [], {}
-    if seen.draws.log_E2 is not None:
-        logs["E2"] = np.asarray(seen.draws.log_E2)
+    lanes, logs = [], {"E2": seen.draws.log_E2}
     for j in seen.draws.present:
         log_h = seen.draws.log_weight(j) + seen.draws.log_factor(j, seen.draws.stretch(j))
-        log_h = log_h[:MOST]
-        scale = float(log_h.max()) if np.isfinite(log_h.max()) else 0.0
-        h = np.exp(log_h - scale)
-        mean = h.cumsum() / counts
-        weight = h / (mean[-1] or 1.0)
-        x = seen.points[PROPOSALS[j]][:MOST, coordinate]
-        lanes.append(Lane(PROPOSALS[j], TERMS[j], x, weight, mean, scale))
-        with np.errstate(divide="ignore"):
-            logs[TERMS[j]] = np.log(mean) + scale
+        log_mean = np.logaddexp.accumulate(log_h[:MOST]) - np.log(counts)
+        with np.errstate(invalid="ignore"):
+            weight = np.nan_to_num(np.exp(log_h[:MOST] - log_mean[-1]))
+        lanes.append(
+            Lane(PROPOSALS[j], TERMS[j], seen.points[PROPOSALS[j]][:MOST, coordinate], weight)
+        )
+        logs[TERMS[j]] = log_mean
+    log_E2 = np.asarray(logs["E2"])
     with np.errstate(invalid="ignore"):
-        parts = [
-            sign * np.exp(logs[term] - logs["E2"])
-            for term, sign in (("E1_plus", 1.0), ("E1_minus", -1.0))
-            if term in logs
-        ]
+        estimate = np.exp(logs["E1_plus"] - log_E2)
+        if "E1_minus" in logs:
+            estimate = estimate - np.exp(logs["E1_minus"] - log_E2)
     return Playback(
         tuple(lanes),
-        np.where(np.isfinite(logs["E2"]), np.sum(parts, 0), np.nan),
+        np.where(np.isfinite(log_E2), estimate, np.nan),
         _snis(seen.draws, len(lanes)),
         np.array(errors)[np.searchsorted(stops, counts, side="right")],
         mu or exact(problem, y, theta),

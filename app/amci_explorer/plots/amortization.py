@@ -4,8 +4,8 @@ from __future__ import annotations
 
 __all__ = ["amortization_map"]
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import holoviews as hv
 import numpy as np
@@ -15,59 +15,40 @@ from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import ESTIMATORS, YOURS
 from amci_explorer.plots.style import NOWHERE, axis, frame
+from amci_explorer.text import terms
 
-UNKNOWN = "#9a9a9a"
-# What lies beyond is drawn in the last colour; hover and file give it all the same.
-LOWEST, HIGHEST = -8.0, 4.0
-RATIO = 8.0
-WON = tuple(
-    interp_palette([ESTIMATORS["snis-q2"].light, "#f2f2f2", ESTIMATORS["amci"].light], 255)
-)
+# Values beyond have the colour of the nearest end.
+LOWEST, HIGHEST = 1e-8, 1e4
+WON = interp_palette([ESTIMATORS["snis-q2"].light, "#f2f2f2", ESTIMATORS["amci"].light], 255)
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One quantity that the map can show.
+def layer_of(found: AmortizationMap, layer: str) -> tuple[Array, dict[str, Any]]:
+    """The values (m, n) of a layer, and how they are coloured.
 
     Arguments:
-        title: Its name at the colour bar.
-        values: Takes it from a map, (m, n).
-        logarithmic: Whether colours follow its logarithm.
-        ends: What the first and the last colour stand for, at most.
-        palette: Its colours.
+        found: The map.
+        layer: variance, bound, effective-TERM or pareto-TERM, as in "pareto-E2".
     """
-
-    title: str
-    values: Callable[[AmortizationMap], Array]
-    logarithmic: bool
-    ends: tuple[float, float]
-    palette: tuple[str, ...]
-
-    def shown(self, found: AmortizationMap) -> Array:
-        """What is coloured: the values or their logarithms, within the ends."""
-        values = self.values(found)
-        if self.logarithmic:
-            with np.errstate(divide="ignore"):
-                values = np.log10(values)
-        return np.clip(values, *self.ends)
-
-
-def layer_of(name: str) -> Layer:
-    """The layer of a name: variance, bound, effective-TERM or pareto-TERM, as "pareto-E2"."""
-    kind, _, term = name.partition("-")
-    field = {"effective": "relative_ess", "pareto": "pareto_k"}.get(kind, "")
-
-    def of_term(found: AmortizationMap) -> Array:
-        return np.asarray(getattr(found, field)[found.terms.index(term)])
-
+    kind, _, term = layer.partition("-")
+    called = terms(signed=len(found.terms) > 2).get(term, "")
+    at = found.terms.index(term) if term else 0
     if kind == "effective":
-        return Layer("ESS / draw", of_term, False, (0.0, 1.0), Cividis256)
+        looks = {"clabel": f"ESS of {called}, share of the draws", "clim": (0.0, 1.0)}
+        return found.relative_ess[at], looks | {"cmap": Cividis256}
     if kind == "pareto":
-        return Layer("k̂", of_term, False, (-0.5, 1.0), Cividis256[::-1])
+        # Beyond 1 the weights have no mean; equal ones have no tail, and a k-hat of -inf.
+        looks = {"clabel": f"Pareto k̂ of {called}", "clim": (-0.5, 1.0)}
+        return found.pareto_k[at], looks | {"cmap": Cividis256[::-1]}
+    values = found.bound_ratio if kind == "bound" else found.relative_variance
+    known = np.clip(values[(values > 0) & np.isfinite(values)], LOWEST, HIGHEST)
+    low, high = (known.min(), known.max()) if known.size else (0.1, 10.0)
     if kind == "bound":
-        return Layer("log₁₀", lambda m: m.bound_ratio, True, (-RATIO, RATIO), WON)
-    ends = (LOWEST, HIGHEST)
-    return Layer("log₁₀", lambda m: m.relative_variance, True, ends, Cividis256[::-1])
+        # White where both are alike.
+        high = max(high, 1 / low, 10.0)
+        looks = {"clabel": "SNIS bound / AMCI's squared error", "clim": (1 / high, high)}
+        return values, looks | {"cmap": WON, "cnorm": "log"}
+    looks = {"clabel": "variance per draw / μ²", "clim": (low, max(high, 10 * low))}
+    return values, looks | {"cmap": Cividis256[::-1], "cnorm": "log"}
 
 
 def amortization_map(
@@ -79,12 +60,12 @@ def amortization_map(
     height: int = 440,
     dark: bool = False,
 ) -> hv.Overlay:
-    """One quantity over a plane of cases.
+    """One quantity over a plane of cases; nothing is drawn where it is not known.
 
     Arguments:
         found: The map.
-        layer: What is shown, a name that `layer_of` takes: by default the relative variance of
-            AMCI for one draw of each proposal.
+        layer: What is shown: "variance", the relative variance of AMCI for one draw of each
+            proposal; "bound"; or "effective-E2", "pareto-E2" and so on, of a term.
         at: A case to mark, along both axes.
         labels: What the axes are called, by the names of `found.x` and `found.y`.
         height: Height of the picture in pixels.
@@ -100,25 +81,21 @@ def amortization_map(
         >>> len(picture)
         2
     """
-    chosen = layer_of(layer)
-    shown, called = chosen.shown(found), labels or {}
+    (values, looks), called = layer_of(found, layer), labels or {}
     across, upwards = (axis(a.name, called.get(a.name, a.name)) for a in (found.x, found.y))
-    tips = [("at", "$x{0.00}, $y{0.00}"), ("value", "@value{0.000a}")]
     image = hv.Image(
-        (found.x.values, found.y.values, shown, chosen.values(found)),
+        (found.x.values, found.y.values, np.clip(values, *looks["clim"]), values),
         [across, upwards],
         ["shown", "value"],
         group="Map",
         rtol=1e-3,
     ).opts(
-        cmap=list(chosen.palette),
-        clim=chosen.ends,
-        clipping_colors={"NaN": UNKNOWN},
+        clipping_colors={"NaN": "transparent"},
         colorbar=True,
-        clabel=chosen.title,
-        colorbar_opts={"width": 12, "padding": 4},
+        colorbar_opts={"width": 12, "padding": 8},
         tools=["hover"],
-        hover_tooltips=tips,
+        hover_tooltips=[("at", "$x{0.00}, $y{0.00}"), (looks["clabel"], "@value{0.000a}")],
+        **looks,
     )
     case = hv.Points([at or NOWHERE], [across, upwards], group="Yours", label="your case").opts(
         marker="circle", size=14, fill_alpha=0, color=YOURS.colour(dark), line_width=3

@@ -12,21 +12,22 @@ import numpy as np
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import SWEPT, YOURS
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.plots.errors import BELOW
-from amci_explorer.plots.labels import end_labels
 from amci_explorer.plots.style import axis, decades, draws_ticks, frame
 from amci_explorer.words.curves import CEILING, FLOOR
 
-# Of the summary, by the band's name.
-BANDS = {"runs": ("runs_q25", "runs_q75"), "cases": ("remse_q25", "remse_q75")}
 DRAWS = axis("draws", "total draws")
 ERROR = axis("error", "relative mean squared error")
+# Of a summary: the median over cases, and the medians of quartiles over runs.
+COLUMNS = {"error": "remse_median", "low": "runs_q25", "high": "runs_q75"}
+TIPS = [
+    ("median", "@draws{0,0} total draws, @error{0.00e+0}"),
+    ("quartiles over runs", "@low{0.00e+0} to @high{0.00e+0}"),
+]
 
 
 def evaluation(
     found: Evaluated,
     *,
-    band: str = "runs",
     single: str = "amci",
     rank: int | None = None,
     height: int = 460,
@@ -34,10 +35,11 @@ def evaluation(
 ) -> hv.Overlay:
     """Relative mean squared error over many cases against total draws, on logarithmic axes.
 
+    Lines are medians over the cases. Bands are the paper's: quartiles over runs, of which the
+    medians over cases are shown.
+
     Arguments:
         found: The evaluation.
-        band: What the bands hold: the median case's quartiles over "runs", quartiles over "cases",
-            or "none".
         single: The estimator whose single cases are thin lines.
         rank: A case to point out, counted from 0.
         height: Height of the picture in pixels.
@@ -55,68 +57,54 @@ def evaluation(
         [2, 10, 100, 1000]
     """
     draws = np.asarray(found.draws)
-    bands, lines, ends, values = [], [], {}, []
+    bands, lines, values = [], [], []
     for name, style in SWEPT.items():
-        if name not in found.estimators:
+        if (own := found.estimators.get(name)) is None:
             continue
-        own = found.estimators[name]
         looks = {"color": style.colour(dark)}
-        columns = {"draws": draws, "error": _shown(own["remse_median"])}
-        low, high = (_shown(own.get(k, [np.nan] * len(draws))) for k in BANDS.get(band, ("", "")))
-        columns |= {"low": low, "high": high}
+        columns = {"draws": draws}
+        for column, figure in COLUMNS.items():
+            columns[column] = _drawn(own.get(figure, [np.nan] * len(draws)))
+            values.append(columns[column])
         if name != "bound":
-            area = hv.Area(columns, DRAWS, ["low", "high"], group="Bands", label=style.label)
-            bands.append(area.opts(alpha=0.14, line_alpha=0, **looks))
-        tips = [("median", "@draws{0,0} total draws, @error{0.00e+0}")]
-        line = hv.Curve(columns, DRAWS, [ERROR, "low", "high"], label=style.label).opts(
-            line_width=3,
-            line_dash="dashed" if name == "bound" else "solid",
-            tools=["hover"],
-            hover_tooltips=[*tips, ("band", "@low{0.00e+0} to @high{0.00e+0}")],
-            **looks,
+            band = hv.Area(columns, DRAWS, ["low", "high"], group="Bands", label=style.label)
+            bands.append(band.opts(alpha=0.14, line_alpha=0, show_legend=False, **looks))
+        lines.append(
+            hv.Curve(columns, DRAWS, [ERROR, "low", "high"], label=style.label).opts(
+                line_width=3,
+                line_dash="dashed" if name == "bound" else "solid",
+                tools=["hover"],
+                hover_tooltips=TIPS,
+                **looks,
+            )
         )
-        lines.append(line)
-        known = columns["error"][np.isfinite(columns["error"])]
-        if known.size:
-            ends[style] = float(known[-1])
-        values += [columns["error"], low, high]
     errors = np.empty((0, len(draws)))
     if found.cases is not None and single in found.cases.by_name:
-        errors = _shown(found.cases.by_name[single]["remse"])
-    ylim = decades(np.concatenate([*values, errors.ravel()]), FLOOR, CEILING)
+        errors = _drawn(found.cases.by_name[single]["remse"])
     yours = [] if rank is None or not len(errors) else np.c_[draws, errors[rank]]
-    labels = end_labels(
-        float(draws[-1]),
-        list(ends.values()),
-        [style.label for style in ends],
-        [style.colour(dark) for style in ends],
-        ylim=ylim,
-        height=height - BELOW,
-    )
     picture = [
         *bands,
         _single_cases(found, errors).opts(color=SWEPT[single].colour(dark)),
         *lines,
         hv.Curve(yours, DRAWS, ERROR, group="Yours").opts(color=YOURS.colour(dark), line_width=3),
-        labels,
     ]
     return hv.Overlay(picture).opts(
         hv.opts.Overlay(
             logx=True,
             logy=True,
-            xlim=(float(draws[0]) * 0.8, float(draws[-1]) * 1.06),
-            ylim=ylim,
+            xlim=(float(draws[0]) * 0.8, float(draws[-1]) * 1.1),
+            ylim=decades(np.concatenate([*values, errors.ravel()]), FLOOR, CEILING),
             xformatter=draws_ticks(),
             ylabel=ERROR.label,
-            show_legend=False,
+            legend_cols=3,
             show_grid=True,
             **frame(height),
         )
     )
 
 
-def _single_cases(found: Evaluated, errors: Array) -> hv.Contours:
-    cases = found.cases
+def _single_cases(found: Evaluated, errors: Array) -> hv.Path:
+    cases: Any = found.cases
     lines = [
         {
             "draws": found.draws,
@@ -126,7 +114,6 @@ def _single_cases(found: Evaluated, errors: Array) -> hv.Contours:
             "theta": ", ".join(f"{v:.3g}" for v in cases.theta[i]),
         }
         for i, row in enumerate(errors)
-        if cases is not None
     ]
     tips = [("case", "@case"), ("y", "@y"), ("θ", "@theta")]
     return hv.Path(lines, [DRAWS, ERROR], ["case", "y", "theta"], group="Cases").opts(
@@ -134,7 +121,7 @@ def _single_cases(found: Evaluated, errors: Array) -> hv.Contours:
     )
 
 
-def _shown(errors: Any) -> Array:
+def _drawn(errors: Any) -> Array:
     """Errors that a logarithmic axis can show."""
     errors = np.array(errors, dtype=float)
     return np.where(np.isfinite(errors), np.clip(errors, FLOOR, CEILING), np.nan)

@@ -2,12 +2,10 @@ r"""Names beside the ends of curves: never on one another, never cut."""
 
 from __future__ import annotations
 
-__all__ = ["apart", "end_labels", "width_of"]
+__all__ = ["apart"]
 
 from collections.abc import Sequence
-from typing import Any
 
-import holoviews as hv
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
@@ -57,46 +55,3 @@ def apart(
     placed = np.empty(len(places))
     placed[order] = np.clip(fitted, 0, height - tall.sum()) + steps
     return np.asarray(low * np.exp(placed / scale))
-
-
-def width_of(texts: Sequence[str]) -> int:
-    """The room that labels need beside a picture, in pixels."""
-    return round(12 + 7.2 * max(map(len, texts), default=0))
-
-
-def end_labels(
-    x: float,
-    y: Sequence[float],
-    texts: Sequence[str],
-    colours: Sequence[str],
-    *,
-    ylim: tuple[float, float],
-    height: float,
-) -> hv.Labels:
-    """Labels in the right margin of a picture, as wide as they need, in the colours of its curves.
-
-    Arguments:
-        x: Where the curves end.
-        y: How high each ends, (n,).
-        texts: Their names.
-        colours: Their colours.
-        ylim: Ends of the logarithmic y axis.
-        height: Height of the frame, in pixels.
-    """
-
-    def into_margin(plot: Any, _: Any) -> None:
-        drawn = plot.handles["glyph_renderer"]
-        drawn.level = "overlay"
-        drawn.glyph.x_offset = 8
-        plot.state.min_border_right = width_of(texts)
-
-    at = apart(y, *ylim, height=height)
-    columns = {"x": [x] * len(at), "y": at, "text": list(texts), "colour": list(colours)}
-    return hv.Labels(columns, ["x", "y"], ["text", "colour"]).opts(
-        text_color="colour",
-        text_align="left",
-        text_baseline="middle",
-        text_font_size="12px",
-        text_font_style="bold",
-        hooks=[into_margin],
-    )

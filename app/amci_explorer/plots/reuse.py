@@ -14,18 +14,10 @@ from amci_explorer.colours import YOURS
 from amci_explorer.plots.style import NOWHERE, axis, frame
 
 FLOOR, CEILING = 1e-18, 1e6
-# Cells whose runs do not determine the error.
-UNSETTLED = "#8d8d8d"
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2
 ALPHA = axis("alpha", "α: share of E₁ from q₁")
 BETA = axis("beta", "β: share of E₂ from q₁")
-# What is marked on the map: its symbol, and how large.
-MARKS = {
-    "smallest error": ("star", 17),
-    "α*, β* of the paper": ("diamond", 13),
-    "u*, the optimum": ("square", 11),
-}
 CORNERS = {
     "alpha": [1.0, 0.0, 1.0],
     "beta": [0.0, 0.0, 1.0],
@@ -41,7 +33,7 @@ def reuse_map(
     height: int = 400,
     dark: bool = False,
 ) -> hv.Overlay:
-    """ReMSE over (alpha, beta); grey where the runs do not determine it.
+    """ReMSE over (alpha, beta); nothing is drawn where the runs do not determine it.
 
     Arguments:
         errors: The errors over a regular grid.
@@ -75,10 +67,10 @@ def reuse_map(
         cmap="cividis_r",
         cnorm="log",
         clim=(low, max(high, 10 * low)),
-        clipping_colors={"NaN": UNSETTLED},
+        clipping_colors={"NaN": "transparent"},
         colorbar=True,
-        clabel="error",
-        colorbar_opts={"width": 12, "padding": 4},
+        clabel="relative mean squared error",
+        colorbar_opts={"width": 12, "padding": 8},
         tools=["hover"],
         hover_tooltips=[("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")],
     )
@@ -87,37 +79,35 @@ def reuse_map(
         return hv.Points([at or NOWHERE], [ALPHA, BETA], group=group, label=label).opts(**looks)
 
     looks = {"fill_color": "white", "line_color": "black", "line_width": 1.5}
-    marks = [
-        mark(at, "Mark", label, marker=MARKS[label][0], size=MARKS[label][1], **looks)
-        for label, at in _marked(errors).items()
+    marks = (
+        ("smallest error", errors.best, "star", 17),
+        ("α*, β* of the paper", _predicted(errors, errors.paper), "diamond", 13),
+        ("u*, the optimum", _predicted(errors, errors.optimum), "square", 11),
+    )
+    marked = [
+        mark(at, "Mark", label, marker=marker, size=size, **looks)
+        for label, at, marker, size in marks
     ]
     here = None if alpha is None or beta is None else (alpha, beta)
-    colour = YOURS.colour(dark)
-    yours = mark(here, "Yours", "yours", size=13, fill_alpha=0, color=colour, line_width=3)
-    grey = mark(
-        None, "Mark", "not determined by the runs", marker="square", size=11, color=UNSETTLED
-    )
+    look = {"fill_alpha": 0, "color": YOURS.colour(dark), "line_width": 3}
+    yours = mark(here, "Yours", "yours", size=13, **look)
     corners = hv.Labels(CORNERS, [ALPHA, BETA], "text").opts(
-        text_color="white", text_font_size="12px", yoffset=-0.07, hooks=[_on_dark]
+        text_color="white", text_font_size="13px", yoffset=-0.07, hooks=[_on_dark]
     )
-    return hv.Overlay([image, corners, *marks, yours, grey]).opts(
-        hv.opts.Overlay(
-            legend_cols=2,
-            **frame(height, xlim=_ends(errors.alphas), ylim=_ends(errors.betas)),
-        )
+    ends = {"xlim": _ends(errors.alphas), "ylim": _ends(errors.betas)}
+    return hv.Overlay([image, corners, *marked, yours]).opts(
+        hv.opts.Overlay(legend_cols=2, **frame(height, **ends))
     )
 
 
-def _marked(errors: ReuseErrors) -> dict[str, tuple[float, ...] | None]:
-    """Where each mark stands; None where the runs do not bear out what is predicted."""
+def _predicted(errors: ReuseErrors, at: tuple[float, float]) -> tuple[float, ...] | None:
+    """Where a predicted optimum is marked; None where the runs do not bear it out."""
+    # Draws so rare that no run meets them can rule a prediction.
+    holds = errors.common or errors.prediction_holds
+    if not holds or not errors.mean_along([at[0]], beta=at[1])[1][0]:
+        return None
     ends = np.transpose([grid[[0, -1]] for grid in (errors.alphas, errors.betas)])
-    found: list[tuple[float, ...] | None] = [errors.best]
-    for at in (errors.paper, errors.optimum):
-        # Draws so rare that no run meets them can rule both.
-        holds = errors.common or errors.prediction_holds
-        holds = holds and bool(errors.mean_along([at[0]], beta=at[1])[1][0])
-        found.append(tuple(np.clip(at, *ends).tolist()) if holds else None)
-    return dict(zip(MARKS, found, strict=True))
+    return tuple(np.clip(at, *ends).tolist())
 
 
 def _ends(values: Any) -> tuple[float, float]:

@@ -83,11 +83,6 @@ class Case(param.Parameterized):
     across: Any = param.Selector(doc="Horizontal axis of the map.")
     upwards: Any = param.Selector(doc="Vertical axis of the map.")
     source: Any = param.Selector(objects=["stored", "live"], doc="Stored or live.")
-    cases: Any = param.Integer(20, bounds=(2, 100), doc="Cases of a live evaluation.")
-    case_runs: Any = param.Integer(50, bounds=(4, 400), doc="Runs per case.")
-    band: Any = param.Selector(
-        objects={"over runs": "runs", "over cases": "cases", "none": "none"}
-    )
     single: Any = param.Selector(doc="Estimator of the thin lines.")
     coordinate: Any = param.Selector(doc="The coordinate of x that is shown, from 1.")
     pair: Any = param.Selector(doc="The pair of coordinates of x that is shown, from 1.")

@@ -2,7 +2,7 @@ r"""A HoloViews picture in the page: redrawn in place, with words for those who 
 
 from __future__ import annotations
 
-__all__ = ["Picture", "Words"]
+__all__ = ["WORDS", "Picture"]
 
 from collections.abc import Callable
 from typing import Any
@@ -14,22 +14,13 @@ from bokeh.plotting import figure
 
 from amci_explorer.server.session import callback
 from amci_explorer.views.figures import dress, entitle, give_up_names
-from amci_explorer.views.layout import HTML, column
+from amci_explorer.views.layout import column
 
-# Until there is a picture, two axes and a word.
-EMPTY = """
-:host(.empty) { --line-of: linear-gradient(var(--muted) 0 0); background:
-    var(--line-of) 60px calc(100% - 40px) / calc(100% - 80px) 1px no-repeat,
-    var(--line-of) 60px 8px / 1px calc(100% - 48px) no-repeat; }
-:host(.empty)::after { content: "no result yet"; margin: auto; color: var(--muted); }
-"""
-
+# Of what is said below a picture, with room for two lines.
 WORDS = """
-p { margin: 6px 0 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch;
-    min-height: %gem; }
+p { margin: 6px 0 0; font-size: var(--text); line-height: 1.5; max-width: 90ch;
+    min-height: 3em; }
 """
-
-Point = Callable[[float, float], None]
 
 
 class Picture(pn.pane.HoloViews):
@@ -42,9 +33,7 @@ class Picture(pn.pane.HoloViews):
     Arguments:
         called: Its name in files and tests.
         height: Height in pixels.
-        moved: Called with the place that was clicked, if that means anything.
-        dropped: If there is one, a drag moves too, and this is called at the end of a click or
-            drag.
+        moved: Called with the place of a click or a drag, and whether that is its end.
     """
 
     def __init__(
@@ -52,27 +41,20 @@ class Picture(pn.pane.HoloViews):
         called: str,
         *,
         height: int,
-        moved: Point | None = None,
-        dropped: Callable[[], None] | None = None,
+        moved: Callable[[float, float, bool], None] | None = None,
     ) -> None:
-        super().__init__(
-            None,
-            sizing_mode="stretch_width",
-            margin=0,
-            linked_axes=False,
-            widgets={},
-        )
-        self._called, self._words, self._titles = called, "", ("", "")
-        self._moved, self._dropped = moved, dropped
+        looks: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": 0}
+        super().__init__(None, linked_axes=False, widgets={}, **looks)
+        self._called, self._moved = called, moved
+        self._words, self._titles = "", ("", "")
         self._parts: list[Any] = []
         self._pipe = hv.streams.Pipe()
         self.figure: figure | None = None
         self.shown: Any = None
         # Without a picture it has no height.
-        room = f":host {{ min-height: {height}px; }} {EMPTY}"
-        self.panel = column(self, stylesheet=room, css_classes=["empty"])
+        self.panel = column(self, stylesheet=f":host {{ min-height: {height}px; }}")
 
-    def draw(self, picture: hv.Element | hv.Overlay, words: str) -> None:
+    def draw(self, picture: hv.Overlay, words: str) -> None:
         """Draws a picture, in place if it has the parts of the last one.
 
         Arguments:
@@ -80,28 +62,24 @@ class Picture(pn.pane.HoloViews):
             words: The same, for someone who cannot see it.
         """
         self._words = words
-        kind = hv.opts.Overlay if isinstance(picture, hv.Overlay) else hv.opts.Points
-        self.shown = picture = picture.opts(kind(hooks=[self._dress]))
-        parts = [(type(each), each.group, each.label) for each in _elements(picture)]
+        self.shown = picture = picture.opts(hv.opts.Overlay(hooks=[self._dress]))
+        parts = [(type(part), part.group, part.label) for part in picture]
         if parts == self._parts:
             self._pipe.send(picture)
             self._label()
-            return
-        self._parts, self._pipe = parts, hv.streams.Pipe(data=picture)
-        self.object = hv.DynamicMap(lambda data: data, streams=[self._pipe])
-        self.panel.css_classes = []
+        else:
+            self._parts, self._pipe = parts, hv.streams.Pipe(data=picture)
+            self.object = hv.DynamicMap(lambda data: data, streams=[self._pipe])
 
     def clear(self) -> None:
         """Shows nothing, and keeps the room."""
         if self.figure is not None:
             give_up_names(self.figure)
-        self._parts, self.shown, self.figure = [], None, None
-        self.object = None
-        self.panel.css_classes = ["empty"]
+        self._parts, self.shown, self.figure, self.object = [], None, None, None
 
-    def source(self, group: str) -> Any:
-        """An element's data in the page, to move what follows a drag; None before it is there."""
-        name = f"{self._called}-{group}".lower()
+    def source(self, part: str) -> Any:
+        """A part's data in the page, to move what follows a drag; None before it is there."""
+        name = f"{self._called}-{part}".lower()
         return None if self.figure is None else self.figure.select_one({"name": name})
 
     def entitle(self, problem: str, f: str) -> None:
@@ -114,46 +92,25 @@ class Picture(pn.pane.HoloViews):
             self.figure.html_attributes = {"role": "img", "aria-label": self._words}
             entitle(self.figure, *self._titles)
 
-    def _dress(self, plot: Any, element: Any) -> None:
+    def _dress(self, plot: Any, picture: Any) -> None:
         """Gives a figure its name, tools and words; called whenever HoloViews has drawn it."""
         if plot.state is self.figure:
             return
         if self.figure is not None:
             give_up_names(self.figure)
-        self.figure = shown = plot.state
-        shown.min_border_left = 60
-        for tool in shown.select({"type": HoverTool}):
+        self.figure = plot.state
+        self.figure.min_border_left = 60
+        for tool in self.figure.select({"type": HoverTool}):
             tool.visible = False
-        dress(shown, self._called)
-        plots = getattr(plot, "subplots", None) or {None: plot}
-        for each, drawn in zip(_elements(element), plots.values(), strict=True):
+        dress(self.figure, self._called)
+        for part, drawn in zip(picture, plot.subplots.values(), strict=True):
             if "source" in drawn.handles:
-                label = each.label and f"-{each.label}"
-                drawn.handles["source"].name = f"{self._called}-{each.group}{label}".lower()
+                label = part.label and f"-{part.label}"
+                drawn.handles["source"].name = f"{self._called}-{part.group}{label}".lower()
         self._label()
-        if self._moved is not None:
-            shown.on_event("tap", callback(self._take))
-        if self._dropped is not None:
-            shown.on_event("pan", callback(self._take))
-            shown.on_event("panend", callback(self._take))
+        for event in ("tap", "pan", "panend") if self._moved else ():
+            self.figure.on_event(event, callback(self._take))
 
     def _take(self, event: Any) -> None:
         if self._moved is not None and event.x is not None:
-            self._moved(event.x, event.y)
-        if self._dropped is not None and event.event_name != "pan":
-            self._dropped()
-
-
-class Words(HTML):
-    """Creates what is said below a picture, nothing yet, with room for so many lines."""
-
-    def __init__(self, lines: int = 0, **options: Any) -> None:
-        super().__init__("<p></p>", WORDS % (1.5 * lines), **options)
-
-    def say(self, text: str) -> None:
-        """Says another text, in HTML."""
-        self.object = f"<p>{text}</p>"
-
-
-def _elements(picture: Any) -> list[hv.Element]:
-    return list(picture) if isinstance(picture, hv.Overlay) else [picture]
+            self._moved(event.x, event.y, event.event_name != "pan")

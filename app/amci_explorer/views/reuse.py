@@ -6,43 +6,49 @@ __all__ = ["ReuseCard"]
 
 from typing import Any
 
+import numpy as np
 import param
 
 from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
-from amci_explorer.compute.computations import computations_of
+from amci_explorer.compute.computations import REUSE_GRID, computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_map
 from amci_explorer.state.state import State
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
-from amci_explorer.views.layout import side_by_side
-from amci_explorer.views.picture import Picture, Words
-from amci_explorer.words.reuse import about_map, about_reuse, best_splits
+from amci_explorer.views.layout import HTML, WIDE, side_by_side
+from amci_explorer.views.picture import Picture
+from amci_explorer.words.reuse import about_map, about_reuse
 
-SPLIT = "N : M, draws from q₁ and q₂ in per cent"
+STYLE = f"""
+table {{ border-spacing: 0; font-size: var(--text); font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 2px 24px 2px 0; text-align: left; font-weight: normal; }}
+tr:nth-child(2) {{ font-weight: bold; }}
+{WIDE}"""
 
 
 class ReuseCard(Card):
     """What sharing draws does."""
 
     name = param.String("reuse")
-    drawn = ("alpha", "beta")
+    drawn = ("alpha", "beta", "common")
 
     def content(self) -> list[Any]:
-        acts: dict[str, Any] = {"moved": self._move, "dropped": self.state.commit}
-        self.map = Picture("reuse-map", height=400, **acts)
-        alpha = sliding(self.state, "alpha", "α: share of E₁ from q₁")
-        beta = sliding(self.state, "beta", "β: share of E₂ from q₁")
-        # As much room without marks as with them: nothing below may jump when they come.
-        self.share = sliding(self.state, "share", SPLIT, splits=True, margin=(10, 0, 20, 0))
-        common = flag(self.state, "common", "common random numbers")
-        self._text = Words(4)
+        self.map = Picture("reuse-map", height=400, moved=self._move)
+        self._share = sliding(self.state, "share", "Share of the draws that q₁ gets")
+        self.text = HTML("", STYLE)
         return [
             self.map.panel,
-            side_by_side(alpha, beta, least=340),
-            self._text,
-            side_by_side(self.share, common, least=340),
+            side_by_side(
+                sliding(self.state, "alpha", "α: share of E₁ from q₁"),
+                sliding(self.state, "beta", "β: share of E₂ from q₁"),
+                least=340,
+            ),
+            self.text,
+            side_by_side(
+                self._share, flag(self.state, "common", "common random numbers"), least=340
+            ),
         ]
 
     def asked(self, case: State) -> Request | None:
@@ -50,8 +56,7 @@ class ReuseCard(Card):
             return None
         # A pair of draws needs one of each.
         share = 0.5 if case.common else case.share
-        options = (("share", share), ("common", case.common))
-        return Request("reuse", case.settings, options)
+        return Request("reuse", case.settings, (("share", share), ("common", case.common)))
 
     @staticmethod
     def why_not(problem: Problem) -> str:
@@ -66,32 +71,24 @@ class ReuseCard(Card):
 
     def clear(self) -> None:
         self.map.clear()
-        self._text.say("")
-        self.share.marks = []
+        self.text.object = ""
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
-        alpha, beta = self.state.alpha, self.state.beta
-        picture = reuse_map(found, alpha=alpha, beta=beta, dark=self.dark)
-        self.map.draw(picture, about_map(found))
-        self._text.say(about_reuse(found, alpha, beta))
-        marks = []
-        for name, n in best_splits(found).items() if complete else ():
-            share = n / sum(found.counts)
-            label = f"best for {name}, {100 * share:.0f} : {100 - 100 * share:.0f}"
-            marks.append({"value": share, "label": label, "above": name == "AMCI"})
-        self.share.marks = marks
+        at = {"alpha": self.state.alpha, "beta": self.state.beta}
+        self.map.draw(reuse_map(found, **at, dark=self.dark), about_map(found))
+        self.text.object = about_reuse(found, **at)
 
     def redraw(self) -> None:
         """Moves the point with a drag."""
-        alpha, beta = self.state.alpha, self.state.beta
-        if (yours := self.map.source("yours-yours")) is not None:
-            yours.data = {"alpha": [alpha], "beta": [beta]}
-        self.share.disabled = self.state.common
-        if self.shown is not None:
-            self._text.say(about_reuse(self.shown.value, alpha, beta))
+        at = {"alpha": self.state.alpha, "beta": self.state.beta}
+        self._share.disabled = self.state.common
+        if (yours := self.map.source("yours-yours")) is not None and self.shown is not None:
+            yours.data = {name: [value] for name, value in at.items()}
+            self.text.object = about_reuse(self.shown.value, **at)
 
-    def _move(self, alpha: float, beta: float) -> None:
+    def _move(self, alpha: float, beta: float, last: bool) -> None:
         """Moves the point to a place of the map."""
-        for name, value in (("alpha", alpha), ("beta", beta)):
-            low, high = State.param[name].bounds
-            self.state.set(**{name: round(min(max(value, low), high), 2)})
+        at = np.clip([alpha, beta], REUSE_GRID[0], REUSE_GRID[-1]).round(2).tolist()
+        self.state.set(alpha=at[0], beta=at[1])
+        if last:
+            self.state.commit()

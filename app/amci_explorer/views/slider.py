@@ -35,15 +35,6 @@ input::-moz-range-thumb { box-sizing: border-box; width: 24px; height: 24px;
   border: 3px solid var(--paper, white); border-radius: 50%; background: var(--ink-of); }
 input:focus-visible { outline: 2px solid var(--ink-of); }
 input:disabled { cursor: default; opacity: 0.5; }
-.marks div { position: absolute; left: calc(12px + (100% - 24px) * var(--along)); width: 3px;
-             height: 12px; margin-left: -1.5px; background: var(--ink, currentColor);
-             pointer-events: none; }
-.marks .above { bottom: 50%; }
-.marks .below { top: 50%; }
-.marks span { position: absolute; white-space: nowrap; font-size: var(--small, 0.8rem);
-              transform: translateX(calc(-100% * var(--along))); }
-.marks .above span { bottom: 100%; }
-.marks .below span { top: 100%; }
 """
 # A pill in the last row of the picture above its place, below the numbers of the x axis.
 PILL = """
@@ -69,9 +60,7 @@ class Slider(Prompt, JSComponent):
     end: Any = param.Number(default=1.0, doc="Its upper end.")
     step: Any = param.Number(default=0.01, doc="What an arrow key moves it by.")
     digits: Any = param.Integer(default=2, doc="Decimals of the value.")
-    splits: Any = param.Boolean(default=False, doc="Whether the value is shown as 50 : 50.")
     disabled: Any = param.Boolean(default=False, doc="Whether it only shows a value.")
-    marks: Any = param.List(default=[], doc="Marked values: dicts of value, label and above.")
     moves: Any = param.List(
         default=[], doc="What of a case it moves: y, theta or level, and which coordinate."
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "about_answer",
     "about_histogram",
-    "about_scatter",
     "about_terms",
     "about_verdict",
     "about_way",
@@ -16,67 +15,44 @@ __all__ = [
 import math
 from html import escape
 
-import numpy as np
-
-from amci_core.diagnostics.verdict import AGREE, LEVELS
 from amci_explorer.numbers.answer import WAYS, CaseAnswer
-from amci_explorer.numbers.diagnosis import Answer, Diagnosis, TermWeights
+from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights
 from amci_explorer.text import effective, in_symbols, number, percent
 
 # What "reliable" says, after how well the estimate is determined.
-AGREED = (
-    f"all draws together, AMCI with control variates, agree within {AGREE:g} standard errors",
-    "draws of the defensive density, or a long check after training, reach every term",
-)
+REACHED = "draws of the defensive density, or a long check after training, reach every term"
 HEADS = ("Term", "From", "Effective sample size", "Pareto k-hat", "Largest weight")
+# A term is the harder one if its relative variance per draw is so many times the other's.
+HARDER = 2.0
+ALL = 0.995
 
 
 def about_verdict(found: Diagnosis) -> str:
-    """Whether the estimate is determined, the draws agree and they could know; the next step."""
-
-    def of(answer: Answer) -> str:
-        value = number(answer.value, 4)
-        if answer.level != LEVELS[0]:
-            return f"{value}; its standard error is not judged"
-        return f"{value} ± {number(answer.error, 2)}"
-
-    reasons = found.reasons or (found.text.partition(": ")[2], *AGREED)
+    """Why the estimate is reliable or not."""
+    reasons = found.reasons or (found.text.partition(": ")[2], REACHED)
     items = "".join(f"<li>{sentence(reason)}</li>" for reason in reasons)
-    same, *others = found.answers
-    text = f"With the same draws AMCI with control variates gives {of(same)}: {same.level}."
-    steps = [f"{each.draws} ({of(each)})" for each in others if each.level == LEVELS[0]]
-    if steps:
-        text += f" Next step, with which it is reliable: {', or '.join(steps)}."
-    elif others:
-        text += " Next step: train proposals for such cases; more draws do not answer."
-    return (
-        f'<ul aria-label="Why">{items}</ul><p>{text} All of this is judged by {found.draws:,} '
-        "draws per proposal.</p>"
-    )
+    return f'<ul aria-label="Why">{items}</ul><p>Judged by {found.draws:,} draws per proposal.</p>'
 
 
 def about_answer(found: CaseAnswer, seconds: float) -> str:
     """What more draws, another share of the defensive density or the reference gave."""
     cost = f"{found.draws:,} draws and evaluations of p(x, y) in {seconds:.1f} s"
     if found.refused:
-        return (
-            f"<p>No answer after {cost}: neither {', nor '.join(WAYS)}. "
-            f"{sentence(found.refused)}</p>"
-        )
-    low, high = (number(end, 4) for end in found.interval)
-    return (
-        f"<p><b>μ = {number(found.value, 4)}</b>, 95 % interval {low} to {high}, by "
-        f"{found.way}; it took {cost}.</p>"
-    )
+        ways = ", nor ".join(WAYS)
+        return f"<p>No answer after {cost}: neither {ways}. {sentence(found.refused)}</p>"
+    value, low, high = (number(each, 4) for each in (found.value, *found.interval))
+    return f"<p><b>μ = {value}</b>, 95 % interval {low} to {high}, by {found.way}: {cost}.</p>"
 
 
 def about_terms(found: Diagnosis, *, signed: bool) -> str:
-    """How well each term's proposal serves it, as a table."""
+    """How well each term's proposal serves it, as a table, and which integral is harder."""
     rows = [
         (
             pretty(term.name, signed=signed),
             pretty(term.proposal, signed=signed),
-            f"{effective(term.effective)} of {found.draws:,}",
+            "every draw counts"
+            if term.effective > ALL * found.draws
+            else f"{effective(term.effective)} of {found.draws:,}",
             f"{about_k(term)} (good below {term.threshold:.2f})",
             percent(term.largest) if term.nonzero else "all weights are zero",
         )
@@ -84,19 +60,26 @@ def about_terms(found: Diagnosis, *, signed: bool) -> str:
     ]
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     head = "".join(f"<th>{head}</th>" for head in HEADS)
-    return f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
+    table = f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
+    return f"{table}<p>{_harder(found)}</p>" if not signed and len(rows) > 1 else table
+
+
+def _harder(found: Diagnosis) -> str:
+    costs = [found.draws / max(term.effective, 1e-9) - 1 for term in found.terms]
+    if max(costs) < max(HARDER * min(costs), 1 / ALL - 1):
+        return "Which integral is harder is not clear at this number of draws."
+    term = found.terms[costs.index(max(costs))]
+    return f"{pretty(term.name, signed=False)} is the harder integral: most error comes from it."
 
 
 def about_way(found: Diagnosis) -> str:
     """The text alternative of the running estimate."""
-    low, high = (float(ends[-1]) for ends in (found.along.low, found.along.high))
-    interval = "; its 95 % interval is not known"
-    if math.isfinite(high - low):
-        interval = f", with 95 % interval {number(low, 4)} to {number(high, 4)}"
-    value_of_mu = "not known" if math.isnan(found.mu.value) else number(found.mu.value, 4)
+    low, high = (number(float(ends[-1]), 4) for ends in (found.along.low, found.along.high))
+    truth = "not known" if math.isnan(found.mu.value) else number(found.mu.value, 4)
     return (
         f"After {found.draws:,} draws from each proposal the estimate is "
-        f"{number(found.estimate, 4)}{interval}; the {found.mu.name} is {value_of_mu}."
+        f"{number(found.estimate, 4)}, with 95 % interval {low} to {high}; the {found.mu.name} is "
+        f"{truth}."
     )
 
 
@@ -108,17 +91,10 @@ def about_histogram(term: TermWeights, label: str) -> str:
     )
 
 
-def about_scatter(term: TermWeights, label: str, draws: int, coordinate: str) -> str:
-    """The text alternative of a term's weights against a coordinate of x."""
-    top = int(np.nanargmax(term.log_weights)) if term.nonzero else 0
-    at = ", ".join(f"{value:.3g}" for value in term.x[top])
-    return f"Weights of {label} against {coordinate}, {draws:,} draws. The largest is at x = {at}."
-
-
 def about_k(term: TermWeights) -> str:
     """The tail's k-hat, or why there is none."""
     if math.isnan(term.k):
-        return "not judged"
+        return "too few to say"
     if math.isinf(term.k):
         return "no tail"
     return f"{term.k:.2f} ± {term.error:.2f}".replace("-", "−")

@@ -2,9 +2,7 @@ r"""What an evaluation over many cases says, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_evaluation", "about_picture", "drawn_from"]
-
-from collections.abc import Sequence
+__all__ = ["about_evaluation", "about_picture"]
 
 import numpy as np
 
@@ -14,58 +12,42 @@ from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.text import number, percent
 
 
-def drawn_from(problem: Problem) -> str:
-    """What cases of a problem are drawn from: p(y) p(θ), or the one that there is."""
-    there = {"p(y)": problem.y, "p(θ)": problem.theta}
-    return " ".join(name for name, variable in there.items() if variable is not None)
-
-
 def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str) -> str:
     """What was evaluated, and an estimator at the largest number of draws."""
+    there = {"p(y)": problem.y, "p(θ)": problem.theta}
+    drawn_from = " ".join(each for each, variable in there.items() if variable is not None)
     words = [
-        f"{variant} proposals, {_counted(found)} drawn from {drawn_from(problem)}, "
-        f"{found.runs:,} runs each, seed {found.seed}."
+        f"{variant} proposals, {_counted(found)} drawn from {drawn_from}, {found.runs:,} runs "
+        f"each, seed {found.seed}."
     ]
     if found.cases is not None and (found.cases.truth_error > 0).any():
         words.append("Errors are measured against values of μ that have a standard error.")
     if found.left_out:
         words.append(f"Cases without a reference value of μ, left out: {found.left_out:,}.")
-    if not found.estimators:
-        return " ".join(words)
     label, own = SWEPT[name].label, found.estimators.get(name)
     if own is None:
-        return " ".join([*words, f"{label} is not part of this evaluation."])
-    words.append(
-        f"{label} at {found.draws[-1]:,} total draws: median relative mean squared error "
-        f"{_last(own['remse_median'])}."
-    )
+        return " ".join([*words, f"{label} is not part of it."])
+    words.append(f"{label} with {found.draws[-1]:,} draws: median error {_last(found, name)}.")
     if (known := own.get("cases", [np.inf])[-1]) < found.counted:
-        words.append(
-            f"{known:,.0f} of the cases have a relative error; in the others μ is 0, or all runs "
-            "failed."
-        )
+        words.append(f"{known:,.0f} cases have a relative error: elsewhere μ is 0 or runs failed.")
     if name in found.against_bound:
         surely, undecided = (percent(share[-1]) for share in found.against_bound[name])
         words.append(
-            "It is clearly below the SNIS bound (independent draws, one proposal) in "
-            f"{surely} of the cases; {undecided} are undecided."
+            "It is clearly below the best that any one proposal can do in "
+            f"{surely} of the cases, undecided in {undecided}."
         )
-    if own.get("undetermined", [0])[-1]:
-        share = percent(own["undetermined"][-1])
-        words.append(f"The runs do not determine the mean in {share} of the cases.")
+    if undetermined := own.get("undetermined", [0])[-1]:
+        words.append(f"Too few runs to say in {percent(undetermined)} of the cases.")
     return " ".join(words)
 
 
 def about_picture(found: Evaluated) -> str:
     """The text alternative of the picture."""
-    told = ", ".join(
-        f"{SWEPT[name].label} {_last(each['remse_median'])}"
-        for name, each in found.estimators.items()
-        if name in SWEPT
-    )
+    names = [name for name in found.estimators if name in SWEPT]
+    medians = ", ".join(f"{SWEPT[name].label} {_last(found, name)}" for name in names)
     return (
-        f"Median over {_counted(found)} of the relative mean squared error at "
-        f"{found.draws[-1]:,} total draws: {told}."
+        f"Median over {_counted(found)} of the relative mean squared error with "
+        f"{found.draws[-1]:,} draws: {medians}."
     )
 
 
@@ -74,5 +56,6 @@ def _counted(found: Evaluated) -> str:
     return f"{found.counted:,}{'' if whole else f' of {found.wanted:,}'} cases"
 
 
-def _last(values: Sequence[float | None]) -> str:
-    return "not known" if values[-1] is None else number(values[-1], 2)
+def _last(found: Evaluated, name: str) -> str:
+    value = found.estimators[name]["remse_median"][-1]
+    return "not known" if value is None else number(value, 2)

@@ -2,7 +2,7 @@ r"""What sharing draws does, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_map", "about_reuse", "best_splits", "counted"]
+__all__ = ["about_map", "about_reuse"]
 
 import numpy as np
 
@@ -12,51 +12,48 @@ from amci_explorer.words.curves import about_reference
 
 
 def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
-    """The error at (alpha, beta), beside it those worth knowing, and the best split of draws."""
+    """The error at (alpha, beta) beside those worth knowing, and the best split of the draws."""
     if np.isnan(found.truth.relative_error):
-        return "μ is 0 here, so the relative error is undefined."
-
-    def error(a: float, b: float) -> str:
-        (mean,), (settled,) = found.mean_along([a], beta=b)
-        return number(mean, 2) + ("" if settled else " (not determined by the runs)")
-
-    def at(pair: tuple[float, float]) -> str:
-        return f"({pair[0]:.3f}, {pair[1]:.3f}): {error(*pair)}"
-
+        return "<p>μ is 0 here, so there is no relative error.</p>"
+    points = {
+        "yours": (alpha, beta),
+        "plain AMCI": (1.0, 0.0),
+        "smallest of the map": found.best,
+        "α*, β* of the paper": found.paper,
+        "u*, the optimum": found.optimum,
+    }
+    rows = [
+        f"<tr><th>{name}</th><td>({at[0]:.2f}, {at[1]:.2f})</td><td>{_error(found, *at)}</td></tr>"
+        for name, at in points.items()
+        if at is not None
+    ]
+    head = "<tr><th></th><th>(α, β)</th><th>ReMSE</th></tr>"
     total, failed = sum(found.counts), int(found.failed.max())
-    best = [f"{n:,} for {name}" for name, n in best_splits(found).items()]
-    parts = (
-        f"With {counted(found)}, the ReMSE at your (α, β) = ({alpha:.2f}, {beta:.2f}) is "
-        f"<b>{error(alpha, beta)}</b>. Plain AMCI has {error(1.0, 0.0)}. {_least(found)} "
-        f"The paper's (α*, β*) = {at(found.paper)}. The first-order optimum by the full "
-        f"covariance, u* = {at(found.optimum)}.",
-        about_reference(found.truth),
-        f"Estimates failed in up to {failed:,} of {found.runs:,} runs." if failed else "",
-        f"The best number of draws from q₁ of {total:,}: {', '.join(best)}." if best else "",
-    )
-    return " ".join(filter(None, parts))
-
-
-def _least(found: ReuseErrors) -> str:
-    if found.best is None:
-        return "No cell of this map has an error below 1 that these runs determine."
-    least = number(float(found.remse[found.determined].min()), 2)
-    return f"The map's smallest is {least}, at ({found.best[0]:.2f}, {found.best[1]:.2f})."
-
-
-def counted(found: ReuseErrors) -> str:
-    """How many draws each proposal gets."""
-    n, m = found.counts
-    return f"N = M = {n:,} draws" if n == m else f"N = {n:,} and M = {m:,} draws"
+    parts = [f"{_counted(found)}.", about_reference(found.truth)]
+    if found.prediction_holds and not found.common:
+        without, reused = found.best_splits
+        parts.append(f"Best of {total:,} draws: {without:,} from q₁ for AMCI, {reused:,} for u*.")
+    if failed:
+        parts.append(f"Up to {failed:,} of {found.runs:,} runs have no estimate.")
+    text = " ".join(filter(None, parts))
+    table = f"<table>{head}{''.join(rows)}</table>"
+    return f'<div class="wide" tabindex="0">{table}</div><p>{text}</p>'
 
 
 def about_map(found: ReuseErrors) -> str:
     """The text alternative of the complete map."""
-    return f"Relative error over alpha and beta, {counted(found)}. {_least(found)}"
+    least = "no error below 1 is determined by these runs"
+    if found.best is not None:
+        alpha, beta = found.best
+        least = f"the smallest is {_error(found, alpha, beta)}, at ({alpha:.2f}, {beta:.2f})"
+    return f"Relative error over alpha and beta, {_counted(found)}: {least}."
 
 
-def best_splits(found: ReuseErrors) -> dict[str, int]:
-    """How many draws q1 should get, where that can be chosen, by what combines them."""
-    if found.common or not found.prediction_holds:
-        return {}
-    return dict(zip(("AMCI", "u*"), found.best_splits, strict=True))
+def _error(found: ReuseErrors, alpha: float, beta: float) -> str:
+    (mean,), (determined,) = found.mean_along([alpha], beta=beta)
+    return number(mean, 2) + ("" if determined else ", too few runs to say")
+
+
+def _counted(found: ReuseErrors) -> str:
+    n, m = found.counts
+    return f"N = M = {n:,} draws" if n == m else f"N = {n:,} and M = {m:,} draws"
