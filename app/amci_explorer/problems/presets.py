@@ -3,7 +3,6 @@ r"""What the page says of a problem: where it opens, what to watch, what control
 from __future__ import annotations
 
 __all__ = [
-    "ANYWHERE",
     "coordinate_names",
     "coordinates",
     "digits_of",
@@ -13,7 +12,6 @@ __all__ = [
     "preset_at",
     "presets",
     "variable_labels",
-    "where_f_is",
 ]
 
 import math
@@ -39,15 +37,8 @@ CASE = ("problem", "f", "y", "theta", "variant", "snapshot", "alpha", "beta")
 LABELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     name: {at: tuple(labels) for at, labels in of["labels"].items()} for name, of in TABLE.items()
 }
-ANYWHERE = "where f is not zero"
 # Wider ranges than this are moved in whole numbers.
 WIDE = 100.0
-
-
-def where_f_is(problem: Problem) -> str:
-    """Where f is not zero, in words."""
-    found: str = TABLE.get(problem.name, {}).get("region", ANYWHERE)
-    return found
 
 
 def presets(problem: Problem) -> Sequence[Stop]:
