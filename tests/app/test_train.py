@@ -8,7 +8,6 @@ import time
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, places
@@ -22,12 +21,9 @@ from servers import run_apart
 import amci_core as amci
 from amci_core.training import Choices
 
-PROBLEM = amci.problem("tail-1d")
 # A training comes after all else on a busy machine.
 PATIENCE = 700
 ROOT = Path(__file__).resolve().parents[2]
-# SNIS q_m has so many times the error of AMCI, where f is rare enough to tell them apart.
-THETAS, TIMES = (2.5, 3.0, 4.0), 30
 # What `amci train` reports and saves, without training.
 PROGRAM = """
 import json, os, shutil, signal, sys, time
@@ -119,14 +115,6 @@ def train(body, state):
     run_apart(inside())
 
 
-def is_alive(pid):
-    """Whether there is such a process, other than one that only waits to be asked for its end."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
     async def body(session):
         program("end")
@@ -160,38 +148,29 @@ def test_a_training_for_another_problem_changes_what_is_seen_when_it_is_used(sta
     train(body, state)
 
 
-@pytest.mark.parametrize(
-    ("then", "said"),
-    [("wait", "is the best so far"), ("wait for nothing", "Stopped before the first")],
-)
-def test_a_stop_keeps_the_best(state, program, then, said):
+ENDS = {
+    "wait": "is the best so far",
+    "wait for nothing": "Stopped before the first",
+    "fail": "failed: tail-1d cannot be learnt.",
+    "die": "ended by signal 9; perhaps",
+}
+
+
+@pytest.mark.parametrize("then", ENDS)
+def test_a_stop_or_a_failure_is_said_and_another_training_may_begin(state, program, then):
     async def body(session):
         program(then)
         session.start(request())
-        await until(lambda: len(session.reports) == 3)
-        session.stop()
+        if then.startswith("wait"):
+            await until(lambda: len(session.reports) == 3)
+            session.stop()
         await until(lambda: not session.busy)
-        assert not session.message
-        assert said in about_training(session)
+        assert ENDS[then] in about_training(session)
         assert bool(session.proposals) == (then == "wait")
-
-    train(body, state)
-
-
-@pytest.mark.parametrize(
-    ("then", "said"),
-    [("fail", "failed: tail-1d cannot be learnt."), ("die", "ended by signal 9; perhaps")],
-)
-def test_a_failure_is_said_and_another_training_may_begin(state, program, then, said):
-    async def body(session):
-        program(then)
-        session.start(request())
-        await until(lambda: not session.busy)
-        assert said in about_training(session)
         program("end")
         session.start(request())
         await until(lambda: not session.busy)
-        assert session.proposals.variant
+        assert session.proposals
 
     train(body, state)
 
@@ -276,17 +255,11 @@ def test_the_process_ends_with_the_server_however_that_ends():
         text=True,
         timeout=300,
     )
-    ended = time.monotonic()
-    while is_alive(int(done.stdout)):
+    # Other than one that only waits to be asked for its end.
+    status, ended = Path(f"/proc/{int(done.stdout)}/stat"), time.monotonic()
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < ended + 3
         time.sleep(0.05)
-
-
-@pytest.mark.parametrize("odd", ["0", "two"])
-def test_the_environment_is_checked(monkeypatch, odd):
-    monkeypatch.setenv("AMCI_TRAININGS", odd)
-    with pytest.raises(ValueError, match=r"^AMCI_TRAININGS: expected"):
-        places()
 
 
 def test_a_problem_is_named_as_the_command_line_takes_it(new, state, tmp_path):
@@ -297,36 +270,6 @@ def test_a_problem_is_named_as_the_command_line_takes_it(new, state, tmp_path):
     problem, _ = new(**SQUARE)
     with pytest.raises(ValueError, match="Start the server with its file"):
         request(State(problem.name)).command(tmp_path)
-
-
-@pytest.mark.slow
-def test_twenty_seconds_beat_the_mixture_thirty_times(state):
-    seconds = 20
-
-    async def body(session):
-        session.start(request(minutes=seconds / 60))
-        await until(lambda: not session.busy)
-        assert not session.message
-        # It has computed for no longer than it was asked to, whatever else the machine did.
-        assert session.reports[-1]["seconds"] < 1.3 * seconds
-        assert "held-out cases" in about_training(session)
-        for theta in THETAS:
-            curves = amci.error_curves(
-                PROBLEM,
-                session.proposals,
-                1.0,
-                theta,
-                draws=[1000],
-                runs=400,
-                estimators=["amci", "snis-qm"],
-                seed=1,
-            ).by_name
-            error, of_mixture = (
-                np.median(curves[n].remse_quartiles[1]) for n in ("amci", "snis-qm")
-            )
-            assert TIMES * error < of_mixture, theta
-
-    train(body, state)
 
 
 @pytest.fixture
@@ -360,11 +303,11 @@ def test_what_is_chosen_is_asked_for_at_the_problem_and_f_that_are_open(at_the_c
         families = ["half-line", "half-line from zero", "spline"]
         assert [*card.form["family"].options.values()] == [None, *families]
         state.open("tail-1d", f="x1 > theta1")
-        for name, value in {"family": "spline", "bins": 16, "minutes": 1 / 3}.items():
+        for name, value in {"family": "spline", "minutes": 1 / 3}.items():
             card.form[name].value = value
         start, stop, _ = card.buttons.values()
         start.clicks += 1
-        assert noted == [request(state, 1 / 3, family="spline", bins=16)]
+        assert noted == [request(state, 1 / 3, family="spline")]
         assert start.disabled
         assert not stop.disabled
 
@@ -387,20 +330,6 @@ def test_the_card_shows_what_is_reported(at_the_card):
     at_the_card(body)
 
 
-def test_the_legend_names_the_proposals_that_are_trained(at_the_card):
-    def body(turned, card, noted):
-        for problem, names in (
-            ("tail-1d", ["q₁", "q₂", "q₁ᶜ"]),
-            ("gain-loss", ["q₁", "q₁⁻", "q₂"]),
-            ("peak", ["q₁", "q₁ᶜ"]),
-        ):
-            turned.explorer.state.open(problem)
-            items = card.picture.legend[0].items
-            assert [item.label.value for item in items if item.visible] == names
-
-    at_the_card(body)
-
-
 def test_a_download_holds_what_was_trained_and_a_script_that_uses_it(tmp_path, at_the_card):
     made = amci.load_proposals("tail-1d")
 
@@ -419,9 +348,8 @@ def test_a_download_holds_what_was_trained_and_a_script_that_uses_it(tmp_path, a
         os.rename(tmp_path / f"{state.variant}.py", tmp_path / "mine.py")
 
     at_the_card(body)
-    found = amci.load_proposals(PROBLEM, folder=tmp_path / "mine")
-    for a, b in zip(
-        made.q1_plus.state_dict().values(), found.q1_plus.state_dict().values(), strict=True
-    ):
-        assert torch.equal(a, b)
+    found = amci.load_proposals("tail-1d", folder=tmp_path / "mine")
+    x = torch.linspace(3.1, 5, 9)[:, None]
+    one, other = (each.at((1.0,), (3.0,))[0].log_prob(x) for each in (made, found))
+    assert torch.equal(one, other)
     assert "folder='mine" in (tmp_path / "mine.py").read_text()

@@ -40,17 +40,25 @@ PLACE = f"""
         padding: 10px 16px; box-sizing: border-box; background: var(--paper); color: var(--ink);
         border-radius: 10px; border-left: 6px solid var(--accent);
         box-shadow: 0 2px 8px rgb(0 0 0 / 15%); }}
-:host > .ways {{ width: 110px !important; flex: none; align-self: flex-end; }}
+:host > .words {{ flex: 1 1 0 !important; width: auto !important; min-width: 0; }}
+:host > .ways {{ flex: none !important; width: 110px !important; align-self: flex-end; }}
 @media {NARROW} {{
   :host {{ order: -1; top: 0; bottom: auto; max-height: 34vh !important; overflow-y: auto; }}
   :host > .ways {{ position: sticky; top: 0; align-self: flex-start; }}
 }}
 @media (max-width: 599.95px) {{
-  :host {{ flex-direction: column !important; padding: 0 10px 8px; }}
-  :host > .ways {{ order: -1; width: 100% !important; flex-direction: row !important; z-index: 1;
-                  padding: 8px 0 4px; background: var(--paper); }}
+  :host {{ flex-direction: column !important; gap: 0 !important; padding: 0 10px 8px; }}
+  :host > .words {{ flex: none !important; width: 100% !important; }}
+  :host > .ways {{ order: -1; width: 100% !important; padding: 8px 0 4px; z-index: 1;
+                  background: var(--paper); }}
 }}
 {ON_SCREEN}
+"""
+WAYS = """
+@media (max-width: 599.95px) {
+  :host { flex-direction: row !important; }
+  :host > * { flex: 1 1 0 !important; width: auto !important; }
+}
 """
 
 
@@ -74,7 +82,7 @@ class TourView:
     def __init__(self, visit: Callable[[Stop], Any], moved: Callable[[], Any]) -> None:
         self._visit, self._moved, self._step = visit, moved, 0
         self.opened = False
-        self._words = HTML("", WORDS)
+        self._words = HTML("", WORDS, css_classes=["words"])
         self._guide = Guide(count=0, width=0, height=0, margin=0)
         self._guide.param.watch(callback(lambda _: self._follow()), "step")
         self._ways = [
@@ -82,7 +90,7 @@ class TourView:
             for label, by in (("Next", 1), ("Previous", -1))
         ]
         leave = flat_button("Leave", lambda _: self.close())
-        ways = column(*self._ways, leave, gap=6, css_classes=["ways"])
+        ways = column(*self._ways, leave, gap=6, stylesheet=WAYS, css_classes=["ways"])
         self.panel = column(
             self._words, ways, self._guide, gap=24, stylesheet=PLACE, css_classes=["part-tour"]
         )

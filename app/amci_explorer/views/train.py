@@ -21,7 +21,7 @@ from amci_explorer.compute.training import TrainingRequest, TrainingSession, zip
 from amci_explorer.state.state import State
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import add_hover, describe, pane, picture
+from amci_explorer.views.figures import add_hover, pane, picture
 from amci_explorer.views.inputs import flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
@@ -56,8 +56,6 @@ class TrainCard(Card):
         self.form = {
             "minutes": select("Training time", MINUTES),
             "family": select("Family", {"automatic": None}),
-            "bins": select("Bins of a spline", _sizes(8, 16, 32, 64)),
-            "width": select("Units of a layer", _sizes(32, 64, 128, 256)),
         }
         buttons = {
             "Start": lambda _: self._training.start(self.read()),
@@ -163,15 +161,9 @@ class TrainCard(Card):
             self.download.param.update(
                 disabled=False, filename=f"{training.proposals.variant}.zip"
             )
-        ends = []
         for proposal, source in self.sources.items():
             rows = reports[reports["proposal"] == proposal]
             source.data = {c: rows[c].to_numpy(float) for c in COLUMNS}
-            if len(rows) and not training.busy:
-                first, last = rows["best"].iloc[[0, -1]].astype(float)
-                ends.append(f"{STYLES[proposal][1]} from {number(first)} to {number(last)}")
-        if ends:
-            describe(self.picture, f"Best relative variance, held out: {', '.join(ends)}.")
 
     def _zip(self) -> BytesIO:
         """The trained proposals, and a script for the case at which their training began."""
@@ -210,7 +202,3 @@ def about_training(training: TrainingSession) -> str:
     return (
         f"{variant} was trained in {duration(last['seconds'])}. {verdict[:1].upper()}{verdict[1:]}"
     )
-
-
-def _sizes(*sizes: int) -> dict[str, int | None]:
-    return {"default": None, **{str(size): size for size in sizes}}
