@@ -160,7 +160,9 @@ def _whole(given: Any, low: int, high: int) -> int:
 
 
 def _coordinates(given: Any, variable: Variable | None, name: str = "") -> Point:
-    parts = given.split(",") if isinstance(given, str) and given else given or ()
+    if given is None or given == "":
+        given = ()
+    parts = given.split(",") if isinstance(given, str) else given
     parts = parts if isinstance(parts, Sequence) else [parts]
     if variable is None:
         if len(parts):
