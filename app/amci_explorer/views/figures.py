@@ -6,8 +6,6 @@ __all__ = [
     "LEGEND",
     "Theme",
     "add_hover",
-    "at_most",
-    "decimal_step_above",
     "describe",
     "dress",
     "entitle",
@@ -18,10 +16,8 @@ __all__ = [
     "pane",
     "picture",
     "set_range",
-    "step_above",
 ]
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,7 +41,7 @@ from bokeh.plotting import figure
 from amci_explorer.colours import ESTIMATORS, Style
 from amci_explorer.plots.style import set_range
 from amci_explorer.server.compat import ACCESSIBLE
-from amci_explorer.views.style import CROWDED, LOW, NARROW
+from amci_explorer.views.style import CROWDED
 
 SAVE_SVG = """
     const view = [...Bokeh.index.query(v => v.model.toolbar?.tools.includes(cb_obj))][0]
@@ -165,11 +161,6 @@ def legend(names: Iterable[str]) -> str:
     return f"<p>{' '.join(spans)}</p>"
 
 
-def at_most(height: int) -> str:
-    """A style sheet of a figure, by which it is no higher than this on a low, narrow screen."""
-    return f"@media {NARROW} and {LOW} {{ :host {{ max-height: {height}px !important; }} }}"
-
-
 def add_hover(
     shown: figure, renderers: Any, tips: list[tuple[str, str]], *, mode: str = "mouse"
 ) -> HoverTool:
@@ -225,17 +216,6 @@ def entitle_all(part: Any, problem: str, f: str) -> None:
             entitle(each.object, problem, f)
     for each in part.select(lambda part: hasattr(part, "entitle")):
         each.entitle(problem, f)
-
-
-def step_above(wanted: float, steps: tuple[float, ...]) -> float:
-    """The least of the steps that is enough, or the largest."""
-    return next((step for step in steps if step >= wanted), steps[-1])
-
-
-def decimal_step_above(wanted: float, steps: tuple[float, ...]) -> float:
-    """The least of the steps from 1 to 10, times a power of ten, that is enough."""
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return power * step_above(wanted / power, steps)
 
 
 class Theme:
