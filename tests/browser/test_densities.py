@@ -10,11 +10,6 @@ import amci_core as amci
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
-# Notes when no draws are marked.
-EMPTIED = """() => {
-    const source = Bokeh.documents[0].get_model_by_name("densities-draws")
-    source.properties.data.change.connect(() => { window.emptied ||= source.data.q1.length == 0 })
-}"""
 Y, THETA, LEVEL = "Observation y", "Threshold θ", "Mismatch, nats"
 
 
@@ -102,10 +97,9 @@ def test_densities_follow_the_proposals_the_film_and_every_slider(visit):
     each_slider_moves_the_densities_and_the_others_follow(opened)
 
 
-def test_draws_are_ticks_on_the_axis_as_long_as_they_are_the_cases(visit):
+def test_draws_are_ticks_that_captions_count_and_follow_the_case(visit):
     opened = visit("?runs=4&draws=16&seed=5")
     problem = amci.problem("tail-1d")
-    theta = opened.value("Threshold θ")
 
     def drawn(theta):
         proposals = amci.load_proposals(problem)
@@ -113,12 +107,11 @@ def test_draws_are_ticks_on_the_axis_as_long_as_they_are_the_cases(visit):
         return {lane.proposal: lane.x[:16] for lane in lanes}
 
     first = opened.wait_for_data("densities-draws", "q1")
-    np.testing.assert_allclose(first, drawn(theta)["q1_plus"])
-    np.testing.assert_allclose(opened.data("densities-draws", "q2"), drawn(theta)["q2"])
-    opened.page.evaluate(EMPTIED)
-    opened.move("Threshold θ", 2.0)
+    np.testing.assert_allclose(first, drawn(3.0)["q1_plus"])
+    np.testing.assert_allclose(opened.data("densities-draws", "q2"), drawn(3.0)["q2"])
+    opened.wait_for_text("16 draws from q₂ match the posterior: 0 above θ")
+    opened.move("Threshold θ", -1.0)
     second = opened.wait_for_other("densities-draws", "q1", first)
-    opened.wait("() => emptied")
-    while not len(second):
-        second = opened.wait_for_other("densities-draws", "q1", second)
-    np.testing.assert_allclose(second, drawn(2.0)["q1_plus"])
+    np.testing.assert_allclose(second, drawn(-1.0)["q1_plus"])
+    above = (drawn(-1.0)["q2"] > -1).sum()
+    opened.wait_for_text(f"{'all' if above == 16 else above} above θ")
