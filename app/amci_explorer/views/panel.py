@@ -43,6 +43,7 @@ PICTURES = {"densities": "proposals", "course": "tumour size"}
 # A list beside the title, as low as that; its name is read, not shown.
 SMALL = """
 :host { margin: 0 0 0 8px !important; }
+.bk-input-group { margin: 0; }
 label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 select { height: 26px !important; padding: 0 22px 0 8px !important; border-radius: 4px;
          font-size: var(--small); color: inherit; background-color: transparent; }
@@ -96,7 +97,7 @@ class DensityPanel:
         }
         pictures = {words: name for name, words in PICTURES.items()}
         self._which = select("Picture", pictures, **looks)
-        self._which.param.watch(callback(lambda _: self.draw()), "value")
+        self._which.param.watch(callback(self._redraw), "value")
         self._place, self._doubt, title = column(), HTML("", NOTE), TITLES["densities"]
         self._details = Details(title, self._help, self._numbers, self.table)
         self.panel = card(
@@ -110,12 +111,13 @@ class DensityPanel:
 
     def open(self) -> None:
         """Turns to the state's problem."""
-        problem = self._state.problem
+        problem, self._found = self._state.problem, None
         for name, choice in self._choices.items():
             hide(choice, (problem.x.dim == 1) != (name == "logarithmic") or problem.x.dim == 2)
         self._which.value = "densities"
         self.follow(SHAPING)
         hide(self._which, not isinstance(self._found, TumourDensities))
+        self._details.renew()
 
     def follow(self, changed: set[str]) -> None:
         """Follows a handle while it is dragged: exact densities, no Monte Carlo."""
@@ -161,8 +163,7 @@ class DensityPanel:
         """Draws everything for a page of that theme."""
         if dark != self._dark:
             self._dark = dark
-            if self._found is not None:
-                self.draw()
+            self._redraw()
 
     def table(self) -> StringIO:
         """What is shown, as a file; and the reference case."""
@@ -174,6 +175,10 @@ class DensityPanel:
 
     def _numbers(self) -> pd.DataFrame:
         return export.joined(self._lines())
+
+    def _redraw(self, *_: Any) -> None:
+        if self._found is not None:
+            self.draw()
 
     def _renew(self, picture: Any) -> None:
         """Takes new figures."""
