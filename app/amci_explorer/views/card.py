@@ -166,7 +166,8 @@ class Card(pn.viewable.Viewer):
         """Follows the case: another problem, what is drawn, and what is to be computed."""
         with guarded(pn.state.curdoc):
             state = self.state
-            if self._problem is not state.problem:
+            is_other = self._problem is not state.problem
+            if is_other:
                 self.open()
             if not self.seen:
                 return
@@ -174,7 +175,7 @@ class Card(pn.viewable.Viewer):
             if drawn != self._followed or state.renewed:
                 self._followed = drawn
                 self.redraw()
-            if self.live or state.committed or state.renewed:
+            if (self.live and not is_other) or state.committed or state.renewed:
                 self.start()
             self.tell()
 
