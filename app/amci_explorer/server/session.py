@@ -63,12 +63,12 @@ def guarded(document: Any) -> Iterator[None]:
         compat.sweep_soon(document)
 
 
-async def on_page(document: Any, *acts: Callable[[], None]) -> None:
+async def on_page(document: Any, act: Callable[[], None]) -> None:
     """Changes a page as one message, and waits until that is done; before it is sent at once.
 
     Arguments:
         document: The session's Bokeh document.
-        acts: Each is called though another one fails. None is if this is cancelled before.
+        act: Changes it; not called if this is cancelled before.
     """
     done = asyncio.get_running_loop().create_future()
 
@@ -81,9 +81,7 @@ async def on_page(document: Any, *acts: Callable[[], None]) -> None:
             return pn.state.onload(partial(document.add_next_tick_callback, turn))
         try:
             with guarded(document):
-                for act in acts:
-                    with guarded(document):
-                        act()
+                act()
         finally:
             done.set_result(None)
 
