@@ -57,7 +57,9 @@ def write(folder: Path, steps: Sequence[Stop] = ()) -> Path:
     # The mark comes first: where it cannot be written nothing is computed.
     write_bytes(folder / MARK, MARK_TEXT.encode())
     page = _page(steps)
-    write_bytes(folder / BOKEH, (bokehjs_path() / "js" / BOKEH).read_bytes())
+    # Captions of pictures are widgets of Bokeh's.
+    scripts = [bokehjs_path() / "js" / name for name in (BOKEH, "bokeh-widgets.min.js")]
+    write_bytes(folder / BOKEH, b"\n".join(script.read_bytes() for script in scripts))
     write_bytes(folder / "index.html", page.encode())
     return folder
 
