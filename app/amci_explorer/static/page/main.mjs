@@ -118,7 +118,7 @@ function fill() {
     const lines = Object.entries(curves).map(([way, points]) => {
         const {glyph, data_source} = figure.renderers.find(each => each.data_source == source(way))
         const error = points.map(({mean}) => 100 * Math.sqrt(mean)), n = draws.map(() => runs)
-        const firm = points.map(({determined}, i) => determined ? error[i] : NaN)
+        const firm = points.map(({determined}, i) => determined && way != "bound" ? error[i] : NaN)
         data_source.data = {draws, error, firm, low: error, median: error, high: error, runs: n}
         const colour = glyph.fill_color.value ?? glyph.fill_color
         return {error, colour, way, value: said(points[total]), at: error.at(-1)}
