@@ -350,6 +350,7 @@ def test_a_download_holds_what_was_trained_and_a_script_that_uses_it(tmp_path, a
     at_the_card(body)
     found = amci.load_proposals("tail-1d", folder=tmp_path / "mine")
     x = torch.linspace(3.1, 5, 9)[:, None]
-    one, other = (each.at((1.0,), (3.0,))[0].log_prob(x) for each in (made, found))
+    pair = amci.problem("tail-1d").check(1.0, 3.0)
+    one, other = (each.at(*pair)[0].log_prob(x) for each in (made, found))
     assert torch.equal(one, other)
     assert "folder='mine" in (tmp_path / "mine.py").read_text()
