@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 from amci_explorer.compute.computations import computations_of  # noqa: E402
 from amci_explorer.numbers.pictures import densities  # noqa: E402
 from amci_explorer.numbers.weights import LIVE  # noqa: E402
-from amci_explorer.state.state import State  # noqa: E402
+from amci_explorer.state.case import Case  # noqa: E402
 from serving import headless_browser, served_dashboard  # noqa: E402
 
 import amci_core as amci  # noqa: E402
@@ -225,7 +225,7 @@ def turns(page: Any) -> None:
 
 def of_densities(name: str) -> float:
     """Seconds of processor time that one move of theta, or of y, takes to compute."""
-    state = State(name)
+    state = Case(name)
     proposals = computations_of(name).proposals(state.settings)
     variable = "y" if state.problem.theta is None else "theta"
     middle = getattr(state, variable)

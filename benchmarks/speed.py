@@ -96,11 +96,11 @@ HAS_CURVES = """() => {
 def curves() -> dict[str, float]:
     """Seconds of one core for the curves that the page shows of a problem."""
     from amci_explorer.compute.computations import computations_of
-    from amci_explorer.state.state import State
+    from amci_explorer.state.case import Case
 
     found = {}
     for name in CURVES:
-        state = State(name)
+        state = Case(name)
         start = time.process_time()
         computations_of(name).error_curves(state.settings).run()
         found[f"curves of {name}, s"] = time.process_time() - start

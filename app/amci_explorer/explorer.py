@@ -22,8 +22,7 @@ from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import troubles
 from amci_explorer.problems.stops import Stop
 from amci_explorer.server.session import browser_of, guarded, on_failure
-from amci_explorer.state.case import CHOICES
-from amci_explorer.state.state import OPENING_PROBLEM, State
+from amci_explorer.state.case import CHOICES, OPENING_PROBLEM, Case
 from amci_explorer.state.tour import tour
 from amci_explorer.views import export
 from amci_explorer.views.amortization import MapCard
@@ -80,7 +79,7 @@ class Explorer(pn.viewable.Viewer):
     state: Any = param.Parameter(doc="The page's case.")
 
     def __init__(self, document: Any, query: Mapping[str, str]) -> None:
-        state = State(registry.opening() or OPENING_PROBLEM)
+        state = Case(registry.opening() or OPENING_PROBLEM)
         wrong = state.read(query)
         super().__init__(state=state)
         self.results = Results(document)

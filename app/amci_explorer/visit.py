@@ -14,7 +14,7 @@ from amci_explorer.explorer import Explorer
 from amci_explorer.problems import registry
 from amci_explorer.server.session import callback, weakly
 from amci_explorer.shell import page
-from amci_explorer.state.state import decoded
+from amci_explorer.state.links import decoded
 from amci_explorer.views.style import VARIABLES
 
 log = logging.getLogger(__name__)

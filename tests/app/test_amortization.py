@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 from amci_explorer.compute.results import Result, Results
+from amci_explorer.state.case import Case
 from amci_explorer.state.options import plane_axes
-from amci_explorer.state.state import State
 from amci_explorer.views import export
 from amci_explorer.views.amortization import MapCard, plane_choice
 from bokeh.events import Tap
@@ -28,7 +28,7 @@ def test_axes_are_those_the_controls_move(name, axes):
 
 
 def test_a_map_stays_while_the_case_moves_within_its_plane():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     before = plane_choice(state.problem, state.settings, ("y", "theta"))
     state.move(y=3.0, theta=0.5)
     state.set(draws=9, runs=17, seed=4)
@@ -38,7 +38,7 @@ def test_a_map_stays_while_the_case_moves_within_its_plane():
 
 
 def test_a_map_follows_the_coordinates_that_its_axes_keep():
-    state = State("peak")
+    state = Case("peak")
     along = ("theta[0]", "theta[1]")
     before = plane_choice(state.problem, state.settings, along)
     state.move(theta=(0.2, 0.9, 0.85))
@@ -56,7 +56,7 @@ def found():
 
 
 def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
-    state = State("tail-1d")
+    state = Case("tail-1d")
     card = MapCard(state, Results())
     card.open()
     card.take(Result(card.asked(card.state), found, 0.0, complete=True))
@@ -68,7 +68,7 @@ def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
 
 
 def test_the_layer_that_is_chosen_is_drawn(found):
-    state = State("tail-1d")
+    state = Case("tail-1d")
     card = MapCard(state, Results())
     card.open()
     card.take(Result(card.asked(card.state), found, 0.0, complete=True))
@@ -90,7 +90,7 @@ def test_a_cell_of_the_map_is_the_spread_of_estimates_there():
 
 
 def test_a_case_outside_the_plane_is_not_marked():
-    state = State("tail-5d")
+    state = Case("tail-5d")
     problem = state.problem
     found = amortization_map(problem, amci.load_proposals("tail-5d"), size=2, draws=32)
     card = MapCard(state, Results())

@@ -5,7 +5,7 @@ from amci_explorer.compute.computations import TOTALS, computations_of
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.presets import presets
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.errors import ErrorCard
 from scipy.special import log_ndtr
 
@@ -20,7 +20,7 @@ def store():
 
 
 def choice(store, y, theta, **chosen):
-    state = State(store.problem.name)
+    state = Case(store.problem.name)
     state.move(y=y, theta=theta)
     state.param.update(**chosen)
     return state.settings
@@ -106,7 +106,7 @@ def test_sobol_points_make_the_errors_of_control_variates_smaller(store):
 
 
 def test_the_curves_switches_change_the_state_and_follow_it():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     card = ErrorCard(state, Results())
     boxes = card.tools()[0]
     boxes.value = ["sobol"]
@@ -132,7 +132,7 @@ def test_reuse_is_at_the_chosen_draws(store):
 @pytest.fixture(scope="module")
 def at_preset(store):
     """For every preset by its name: error curves, sample reuse and a summary."""
-    state, found = State(store.problem.name), {}
+    state, found = Case(store.problem.name), {}
     for preset in presets(store.problem):
         state.visit(preset.link)
         state.set(runs=30)
@@ -185,7 +185,7 @@ def test_careless_sharing_doubles_the_estimate(at_preset):
 
 def test_every_part_of_the_curves_of_a_problem_with_plain_rivals_can_be_computed():
     peak = computations_of("peak")
-    stream = peak.error_curves(State("peak").settings)
+    stream = peak.error_curves(Case("peak").settings)
     found = stream.merge([stream.part(0)])
     assert set(found.by_name) == {
         *("amci", "amci-cv", "snis-q1"),

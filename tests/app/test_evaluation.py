@@ -10,7 +10,7 @@ import pytest
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.numbers import evaluated
 from amci_explorer.problems import registry
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import number
 from amci_explorer.views import evaluation as views
 from amci_explorer.views import export
@@ -37,7 +37,7 @@ def words(card):
 
 
 def test_what_is_stored_is_shown_with_its_origin():
-    card = shown(State("tail-1d"))
+    card = shown(Case("tail-1d"))
     assert card.picture.shown is not None
     told = words(card)
     assert "100 cases drawn from p(y) p(θ), 100 runs each, seed 0" in told
@@ -49,7 +49,7 @@ def test_what_is_stored_is_shown_with_its_origin():
 
 
 def test_the_list_holds_the_hardest_case_first_and_leads_to_it():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     card = shown(state)
     cases = card.shown.value.cases
     first = list(card.cases.options.values())[1]
@@ -62,7 +62,7 @@ def test_the_list_holds_the_hardest_case_first_and_leads_to_it():
 
 
 def test_another_estimators_cases_can_be_looked_at():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     card = shown(state)
     state.set(single="snis-qm-stratified")
     own = card.shown.value.cases.by_name["snis-qm-stratified"]["remse"]
@@ -73,7 +73,7 @@ def test_another_estimators_cases_can_be_looked_at():
 
 
 def test_what_has_no_stored_evaluation_says_so():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.set(variant="oracle")
     card = EvaluationCard(state, Results())
     card.open()
@@ -125,7 +125,7 @@ def test_without_a_truth_cases_count_from_reference_values(new):
     medians = found.estimators["amci"]["remse_median"]
     # A factor of 100 more draws, up to noise.
     assert medians[3] < medians[1] / 10
-    state = State(problem.name)
+    state = Case(problem.name)
     card = EvaluationCard(state, Results())
     card.open()
     assert "No evaluation is stored" in words(card)
@@ -142,7 +142,7 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
         return known(problem, at, *rest, **options)
 
     monkeypatch.setattr(evaluated.amci, "reference_value", reference)
-    state = State(problem.name)
+    state = Case(problem.name)
     state.set(source="live")
     results = []
     evaluated.live(problem, proposals, cases=3, runs=20, seed=1).run(results.append)
@@ -161,7 +161,7 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
 
 
 def test_figures_can_be_taken_home():
-    state = State("gain-loss")
+    state = Case("gain-loss")
     card = shown(state)
     head, *lines = card.csv.callback().read().splitlines()
     assert "problem=gain-loss" in head
@@ -183,5 +183,5 @@ def test_figures_can_be_taken_home():
 
 @pytest.mark.parametrize(("name", "origin"), [("peak", "p(θ)"), ("cancer", "p(y)")])
 def test_cases_are_said_to_come_from_what_a_problem_has_alone(name, origin):
-    card = shown(State(name))
+    card = shown(Case(name))
     assert f"cases drawn from {origin}, " in words(card)

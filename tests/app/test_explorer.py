@@ -13,7 +13,7 @@ from amci_explorer.explorer import TABS
 from amci_explorer.problems.presets import presets
 from amci_explorer.server.session import callback, guarded
 from amci_explorer.shell import page
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views import panel
 from amci_explorer.views.inputs import Select
 from amci_explorer.views.slider import Slider
@@ -258,7 +258,7 @@ def test_a_fault_behind_any_control_is_told(in_a_loop, monkeypatch):
         for name in ("proposals", "counts", "own-f", "downloads"):
             explorer.controls.unfold(name, only=False)
         for name in ("set", "move", "commit", "open", "visit", "go", "reset", "compare"):
-            monkeypatch.setattr(State, name, fail)
+            monkeypatch.setattr(Case, name, fail)
         monkeypatch.setattr(Results, "again", fail)
         for view in (
             explorer.controls.top,

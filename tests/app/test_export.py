@@ -11,7 +11,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.pictures import densities
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views import export
 
 import amci_core as amci
@@ -24,7 +24,7 @@ def store():
 
 @pytest.fixture(scope="module")
 def state(store):
-    found = State(store.problem.name)
+    found = Case(store.problem.name)
     found.set(runs=4, draws=8, variant="oracle")
     return found
 
@@ -118,7 +118,7 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
     reuse = store.reuse(state.settings).run()
     summary = store.summary(state.settings).run()
     content = everything(state, reuse=reuse, summary=summary)
-    other = State()
+    other = Case()
     assert other.read(content["state"]) == {}
     assert other.as_json() == state.as_json()
     results = content["results"]
@@ -129,7 +129,7 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
 
 
 def test_where_mu_is_zero_the_files_have_what_the_picture_has():
-    state = State("gain-loss")
+    state = Case("gain-loss")
     state.move(y=0.8, theta=0.4)
     state.set(runs=8)
     curves = computations_of("gain-loss").error_curves(state.settings).run()

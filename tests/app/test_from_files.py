@@ -14,7 +14,7 @@ from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.registry import FILES, load_file, serve_files, troubles
 from amci_explorer.server import serve
 from amci_explorer.shell import page
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.slider import Slider
 from amci_explorer.words.own import note
@@ -88,7 +88,7 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
 
 def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path):
     serve_files([str(template(tmp_path, "good"))])
-    state = State("good")
+    state = Case("good")
     assert state.options("variant") == {"defensive": "defensive"}
     assert "No proposals have been trained" in note("good", state.variant)
     assert 'amci.load_problem("good.py")'.replace('"', "'") in script(state.settings)
@@ -111,7 +111,7 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypa
     assert variants[1] == "second"
     assert note("good", variants[0]) == ""
     assert troubles()[0].startswith("good.py: proposals that cannot be used: third: ")
-    text = script(State("good").settings)
+    text = script(Case("good").settings)
     assert "amci.load_proposals(problem, folder='good/first')" in text
     monkeypatch.chdir(tmp_path)
     done = subprocess.run(
@@ -124,7 +124,7 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypa
 def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     path = template(tmp_path, "good")
     serve_files([str(path)])
-    state, other = State("good"), State("good")
+    state, other = Case("good"), Case("good")
     made = Proposals.from_defensive(state.problem)
     mine = registry.add_variant("good", "mine", made, session=state)
     assert mine.variant == "mine"
@@ -133,8 +133,8 @@ def test_another_process_is_sent_what_was_added_here(fresh, tmp_path):
     assert list(state.options("variant")) == ["defensive", "mine"]
     assert list(other.options("variant")) == ["defensive", "mine-2"]
     # Nobody takes another's by its name, in an address or in a case to compare with.
-    assert "expected one of defensive" in State("good").read({"variant": "mine"})["variant"]
-    assert "expected one of" in State().read({"compared": "problem=good&variant=mine"})["compared"]
+    assert "expected one of defensive" in Case("good").read({"variant": "mine"})["variant"]
+    assert "expected one of" in Case().read({"compared": "problem=good&variant=mine"})["compared"]
     with pytest.raises(ValueError, match="expected one of defensive, mine-2"):
         other.set(variant="mine")
     state.set(variant="mine")
@@ -177,7 +177,7 @@ def test_a_problem_of_any_dimension_opens(fresh, tmp_path, kind):
     path = write(tmp_path, name="own-any", **SHAPES[kind])
     serve_files([f"{path}:New"])
     assert troubles() == []
-    state = State("own-any")
+    state = Case("own-any")
     found = Request("summary", state.settings).part(0)[1]
     assert {row.name for row in found.rows} >= {"amci"}
 
@@ -276,7 +276,7 @@ def test_counts_are_moved_one_by_one(fresh, tmp_path):
     file.write_text(COUNTS)
     serve_files([str(file)])
     assert troubles() == []
-    state = State(problem="share")
+    state = Case(problem="share")
     # the middle of 0 to 9 is no count
     assert state.y == (4.0,)
     handle, _ = CaseControls(state).panel.select(Slider)
@@ -312,7 +312,7 @@ def test_each_coordinate_of_a_model_is_moved_over_its_own_range(fresh, tmp_path)
     file.write_text(MIXED)
     serve_files([str(file)])
     assert troubles() == []
-    state = State(problem="mixed")
+    state = Case(problem="mixed")
     large, count, small, theta, _ = CaseControls(state).panel.select(Slider)
     assert [each.label for each in (large, count, small)] == ["y₁", "y₂", "y₃"]
     assert (count.start, count.step) == (0.0, 1.0)

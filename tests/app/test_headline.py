@@ -9,7 +9,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.numbers.known import Level, Mu
 from amci_explorer.problems.presets import PRESETS
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.headline import HeadlineView
 from amci_explorer.words.headline import answer, lesson, measured, question
 from scipy.stats import norm
@@ -77,7 +77,7 @@ def by_another_route(problem, y, theta):
     ids=lambda each: each if isinstance(each, str) else each.name,
 )
 def test_every_preset_has_a_question_its_answer_and_a_lesson(name, preset):
-    state = State(name)
+    state = Case(name)
     state.visit(preset.link)
     view = HeadlineView(state, Results())
     view.show()
@@ -97,7 +97,7 @@ def test_every_preset_has_a_question_its_answer_and_a_lesson(name, preset):
 def test_the_examples_of_the_questions():
     shown = {}
     for name in PRESETS:
-        view = HeadlineView(State(name), Results())
+        view = HeadlineView(Case(name), Results())
         view.show()
         shown[name] = view.panel.object
     assert "How likely is x &gt; 3, having seen y = 1? One in 4,915." in shown["tail-1d"]
@@ -140,7 +140,7 @@ def test_vectors_are_written_out_if_short_and_named_if_long():
 
 
 def test_another_f_stands_in_the_question_and_its_reference_value_is_the_answer():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.open("tail-1d", f="x1**2 + theta1")
     state.move(y=1.0, theta=0.5)
     results = Results()
@@ -206,7 +206,7 @@ def test_an_estimate_stands_with_two_digits_of_its_interval(ends, text):
 
 
 def test_the_problem_at_length_says_how_extreme_the_observation_is():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.move(y=-4.0)
     view = HeadlineView(state, Results())
     view.show()

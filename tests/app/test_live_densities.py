@@ -3,14 +3,14 @@ r"""Whose densities the page may compute by itself, and what it is told of them.
 import json
 
 import pytest
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.panel import DensityPanel, LivePage
 
 
 @pytest.fixture
 def shown():
     def show(**chosen):
-        state = State()
+        state = Case()
         assert state.read(chosen) == {}
         panel = DensityPanel(state)
         panel.open()

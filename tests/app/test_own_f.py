@@ -13,7 +13,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems.examples import examples
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import number
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
@@ -48,7 +48,7 @@ HOSTILE = [
 
 @pytest.fixture
 def state():
-    return State("tail-1d")
+    return Case("tail-1d")
 
 
 def test_it_leads_back_from_a_link_and_a_file(state):
@@ -57,7 +57,7 @@ def test_it_leads_back_from_a_link_and_a_file(state):
     assert state.f == WINDOW
     assert (state.y, state.theta) == ((2.0,), (0.5,))
     for kept in (state.link(), state.as_json()):
-        other = State()
+        other = Case()
         assert other.read(kept) == {}
         assert other.as_json() == state.as_json()
     assert state.link()["problem"] == "tail-1d"
@@ -102,12 +102,12 @@ def test_what_is_wrong_changes_nothing(state):
 @pytest.mark.parametrize("name", amci.problems())
 def test_a_hostile_address_does_not_take_long(name):
     # A model's own work, such as its likelihood's equations, is done once.
-    State(name).read({"problem": name, "f": "x1"})
+    Case(name).read({"problem": name, "f": "x1"})
     for text in HOSTILE:
         # The work of this thread alone, and the least of three: others' work is not the text's.
         taken = []
         for _ in range(3):
-            state = State(name)
+            state = Case(name)
             began = time.thread_time()
             wrong = state.read({"problem": name, "f": text})
             taken.append(time.thread_time() - began)
@@ -143,7 +143,7 @@ def test_results_of_different_f_are_different_work(state):
 )
 def test_examples_fit_and_every_computation_is_at_work(name):
     original = amci.problem(name)
-    state = State(name)
+    state = Case(name)
     state.set(runs=4, draws=16)
     assert list(examples(original)) == [
         *("a tail", "a window", "a smooth utility", "a signed payoff")

@@ -24,7 +24,7 @@ from amci_explorer.plots.amortization import layer_of
 from amci_explorer.plots.diagnostics import running_estimate
 from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.plots.labels import apart
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.words.curves import value
 from bokeh.models import ColorBar, Line, VArea
 
@@ -222,7 +222,7 @@ def test_a_histogram_names_its_term_and_a_tail_only_where_a_line_of_it_is_drawn(
 
 
 def test_an_evaluation_shows_stored_medians_and_single_cases():
-    found = evaluated.stored(evaluated.chosen(State("tail-1d").settings))
+    found = evaluated.stored(evaluated.chosen(Case("tail-1d").settings))
     picture = evaluation(found, rank=3)
     stored = amci.load_proposals("tail-1d").card["evaluation"]["estimators"]
     line = part(picture, "Curve", "AMCI").dimension_values("error")
@@ -236,7 +236,7 @@ def test_an_evaluation_shows_stored_medians_and_single_cases():
 
 
 def test_bands_of_an_evaluation_are_over_runs():
-    found = evaluated.stored(evaluated.chosen(State("tail-1d").settings))
+    found = evaluated.stored(evaluated.chosen(Case("tail-1d").settings))
     band = part(evaluation(found), "Bands", "AMCI")
     for end, key in (("low", "runs_q25"), ("high", "runs_q75")):
         np.testing.assert_allclose(band.dimension_values(end), found.estimators["amci"][key])

@@ -11,7 +11,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.compute.runner import Unreachable
 from amci_explorer.server.session import on_failure
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML
 from bokeh.document import Document
@@ -65,7 +65,7 @@ def jobs():
 
 @pytest.fixture
 def card(jobs):
-    created = Plain(State("tail-1d"), jobs)
+    created = Plain(Case("tail-1d"), jobs)
     created.open()
     return created
 
@@ -110,7 +110,7 @@ def test_the_time_left_is_told(card, jobs):
 
 
 def test_a_card_that_counts_nothing_says_that_it_waits(jobs):
-    card = type("Whole", (Plain,), {"unit": ""})(State("tail-1d"), jobs)
+    card = type("Whole", (Plain,), {"unit": ""})(Case("tail-1d"), jobs)
     card.open()
     card.start()
     assert ">Waiting for the first result<" in status(card)
@@ -260,7 +260,7 @@ async def rested(results):
 
 
 def asked(**chosen):
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.move(**chosen)
     return Request("error_curves", state.settings)
 

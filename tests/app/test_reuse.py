@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from amci_explorer.compute.computations import REUSE_GRID
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import number
 from amci_explorer.views.reuse import ReuseCard
 from bokeh.events import Pan, PanEnd, Tap
@@ -38,7 +38,7 @@ def found(problem):
 
 @pytest.fixture
 def card():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.move(y=2.0, theta=1.0)
     state.set(variant="paper", draws=500, runs=100)
     created = ReuseCard(state, Results())
@@ -78,7 +78,7 @@ def test_what_is_said_of_the_optima_is_what_the_runs_show(card, found):
 
 
 def test_the_optimum_of_thin_tailed_proposals_is_marked_where_it_helps(problem):
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.move(y=3.0, theta=0.1)
     state.set(variant="paper", draws=64, runs=100)
     card = ReuseCard(state, Results())

@@ -19,7 +19,7 @@ from amci_explorer.compute.runner import (
     Unreachable,
     default_workers,
 )
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from servers import run_apart
 from serving import PATIENCE
 from works import Count
@@ -172,7 +172,7 @@ def test_workers_are_given_one_part_each():
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_results_do_not_depend_on_the_number_of_workers(size):
-    request = Request("error_curves", replace(State("tail-1d").settings, runs=60, draws=16))
+    request = Request("error_curves", replace(Case("tail-1d").settings, runs=60, draws=16))
     expected = repr(request.result([request.part(i)[1] for i in range(request.part(0)[0])]))
 
     async def body():
@@ -217,7 +217,7 @@ def test_a_failure_reaches_all_who_wait_and_is_not_kept():
 
 
 def test_a_request_is_named_by_its_case():
-    named = str(Request("reuse", State("tail-1d").settings))
+    named = str(Request("reuse", Case("tail-1d").settings))
     assert named.startswith("reuse (problem = tail-1d, y = 1")
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, places
 from amci_explorer.problems import registry, session_proposals
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.train import about_training
 from bokeh.document import Document
 from own_problems import SQUARE
@@ -59,7 +59,7 @@ class Page(Document):
 
 
 def request(state=None, minutes=10.0, **choices):
-    state = state or State("tail-1d")
+    state = state or Case("tail-1d")
     return TrainingRequest(state.settings, Choices(minutes=minutes, **choices))
 
 
@@ -72,7 +72,7 @@ async def until(true):
 
 @pytest.fixture
 def state():
-    created = State("tail-1d")
+    created = Case("tail-1d")
     yield created
     session_proposals.forget(created)
 
@@ -129,7 +129,7 @@ def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
         name = session.proposals.variant
         assert state.variant == registry.proposals("tail-1d", name).variant == name
         assert name in state.options("variant")
-        assert name not in State("tail-1d").options("variant")
+        assert name not in Case("tail-1d").options("variant")
         assert f"{name} was trained" in about_training(session)
 
     train(body, state)
@@ -178,7 +178,7 @@ def test_a_stop_or_a_failure_is_said_and_another_training_may_begin(state, progr
 def test_who_waits_moves_up(state, program):
     async def body(first):
         program("wait")
-        others = [TrainingSession(State("tail-1d"), Page()) for _ in "ab"]
+        others = [TrainingSession(Case("tail-1d"), Page()) for _ in "ab"]
         for each in (first, *others):
             each.start(request())
         await until(lambda: first.reports)
@@ -199,7 +199,7 @@ def test_a_browser_trains_one_at_a_time(state, program, monkeypatch):
     async def body(first):
         program("wait")
         theirs, same = (
-            TrainingSession(State("tail-1d"), Page(), browser)
+            TrainingSession(Case("tail-1d"), Page(), browser)
             for browser in ("another", first.browser)
         )
         for each in (first, same, theirs):
@@ -230,10 +230,10 @@ import asyncio, os, sys
 sys.path.insert(0, "tests/app")
 from test_train import Page, request, until
 from amci_explorer.compute.training import TrainingSession
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 
 async def main():
-    session = TrainingSession(State("tail-1d"), Page())
+    session = TrainingSession(Case("tail-1d"), Page())
     session.start(request())
     await until(lambda: session.plan)
     print(session.process.pid, flush=True)
@@ -269,7 +269,7 @@ def test_a_problem_is_named_as_the_command_line_takes_it(new, state, tmp_path):
     assert {"--f=x1 > theta1", "--variant=learnt", "--family=spline", "--bins=12"} < set(command)
     problem, _ = new(**SQUARE)
     with pytest.raises(ValueError, match="Start the server with its file"):
-        request(State(problem.name)).command(tmp_path)
+        request(Case(problem.name)).command(tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.summary import summarize
 from amci_explorer.problems.settings import Settings
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import number, slug
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import first, outside, value
@@ -35,7 +35,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
     ],
 )
 def test_the_script_prints_the_figures_of_the_strip(name, changes):
-    state = State(name)
+    state = Case(name)
     state.set(**changes)
     choice = state.settings
     printed = io.StringIO()
@@ -102,7 +102,7 @@ def test_a_value_that_few_runs_make_is_hedged_and_not_given_if_it_hangs_on_them(
 
 
 def test_what_is_off_the_scale_is_named():
-    state = State("tail-1d")
+    state = Case("tail-1d")
     state.set(runs=8, variant="oracle")
     found = computations_of("tail-1d").error_curves(state.settings).run()
     # SNIS with q1 answers 1, whatever mu is.
@@ -111,7 +111,7 @@ def test_what_is_off_the_scale_is_named():
 
 
 def test_a_sentence_that_begins_with_a_symbol_keeps_it():
-    found = computations_of("tail-1d").diagnosis(State("tail-1d").settings).run()
+    found = computations_of("tail-1d").diagnosis(Case("tail-1d").settings).run()
     told = about_verdict(replace(found, level="unreliable", reasons=("mu: it is small",)))
     assert "μ: it is small." in told
 

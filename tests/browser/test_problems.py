@@ -7,7 +7,7 @@ import pytest
 from amci_explorer.compute.computations import TOTALS
 from amci_explorer.numbers.case import shown_estimators
 from amci_explorer.problems.presets import PRESETS
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import number
 from cards import (
     choose,
@@ -105,7 +105,7 @@ def is_chosen_and_its_figures_follow(opened, name, draws):
     # Another problem has fewer of them, or more.
     for preset in PRESETS[name]:
         expect(opened.page.get_by_role("button", name=preset.name, exact=True)).to_be_visible()
-    state = State(name)
+    state = Case(name)
     state.set(draws=draws)
     is_moved_and_diagnosed(opened, state)
     tab = opened.page.get_by_role("tab", name="Sample reuse")
@@ -179,7 +179,7 @@ def another_plane_of_the_map_keeps_other_coordinates(opened):
 def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visit):
     opened = visit("?problem=tail-5d&y=0,1,2,3,1&runs=4&draws=8")
     opened.wait_for_end(4)
-    state = State("tail-5d")
+    state = Case("tail-5d")
     state.set(draws=8)
     another_coordinate_and_another_pair_can_be_looked_at(opened)
     coordinates_move_together_or_one_by_one(opened, state)
@@ -200,7 +200,7 @@ def test_a_known_normalizer_leaves_a_tab_without_sense_and_other_problems_are_ch
     opened.wait_for_end(4)
     another_plane_of_the_map_keeps_other_coordinates(opened)
     opened.press(PRESETS["peak"][0].name)
-    is_moved_and_diagnosed(opened, State("peak"))
+    is_moved_and_diagnosed(opened, Case("peak"))
     for name in set(PROBLEMS) - {"tail-1d", "tail-5d", "gain-loss", "peak"}:
         is_chosen_and_its_figures_follow(opened, name, draws=64)
         # Between the sizes of one problem the point would be kept.

@@ -11,7 +11,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.runner import Unreachable, runner
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.state.tour import TourError, tour
 
 
@@ -49,6 +49,6 @@ async def start_workers() -> None:
 def look_at_problems() -> None:
     """Looks once at every problem: the first look takes longest."""
     for name in registry.problems():
-        state = State(name)
+        state = Case(name)
         proposals = computations_of(name).proposals(state.settings)
         densities(state.problem, proposals, *state.settings.pair)

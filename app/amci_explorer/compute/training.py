@@ -32,7 +32,7 @@ from amci_core.training import Choices
 from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
 from amci_explorer.server.session import on_page
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 
 # The name of all trained proposals; a number follows from the second on.
 NAME = "learnt"
@@ -115,7 +115,7 @@ class TrainingSession:
         message: Why it failed; empty unless it did.
     """
 
-    def __init__(self, state: State, document: Any, browser: str = "") -> None:
+    def __init__(self, state: Case, document: Any, browser: str = "") -> None:
         self._state, self._document = state, document
         self.browser = browser or str(id(self))
         self.watch: Callable[[], Any] = lambda: None

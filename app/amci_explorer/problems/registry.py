@@ -276,7 +276,7 @@ def add_variant(name: str, variant: str, proposals: Proposals, *, session: objec
     """Adds proposals to a problem while the page runs; returns them as they are listed.
 
     Arguments:
-        name: The problem's name; with another f the one that `State.problem` has then.
+        name: The problem's name; with another f the one that `Case.problem` has then.
         variant: Their name; a number is appended if that was given before.
         proposals: They; anything that pickle takes.
         session: The state of the page that lists them.

@@ -19,9 +19,9 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.plots.amortization import amortization_map
 from amci_explorer.problems.presets import digits_of, opening
 from amci_explorer.problems.settings import Settings
+from amci_explorer.state.case import Case
 from amci_explorer.state.links import nearest
 from amci_explorer.state.options import layers, plane_axes
-from amci_explorer.state.state import State
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
@@ -53,7 +53,7 @@ class MapCard(Card):
         self.text = HTML("", WORDS)
         return [column(layer, self._planes, gap=4), self.map.panel, self.text]
 
-    def asked(self, case: State) -> Request | None:
+    def asked(self, case: Case) -> Request | None:
         if self.why_not(case.problem):
             return None
         along = {"across": self.state.across, "upwards": self.state.upwards}

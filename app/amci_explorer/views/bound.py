@@ -10,14 +10,14 @@ import panel_material_ui as pmui
 import param
 
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.inputs import Typed, choice, select
 from amci_explorer.views.slider import Slider, same
 
 
-def widget(state: State, name: str) -> Any:
+def widget(state: Case, name: str) -> Any:
     """The widget that a choice's declaration asks for."""
-    kind, label = type(State.param[name]), str(State.param[name].label)
+    kind, label = type(Case.param[name]), str(Case.param[name].label)
     if issubclass(kind, param.Integer):
         return CountField(state, name)
     if issubclass(kind, param.Number):
@@ -27,7 +27,7 @@ def widget(state: State, name: str) -> Any:
     return bound(state, name, label, listed=True)
 
 
-def bound(state: State, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
+def bound(state: Case, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
     """A row of buttons, or a list: the choice's options; what is chosen is committed at once.
 
     Arguments:
@@ -40,16 +40,16 @@ def bound(state: State, name: str, label: str, *, listed: bool = False, **more: 
     return tie(state, name, (select if listed else choice)(label, {}, **more))
 
 
-def flag(state: State, name: str, label: str) -> Any:
+def flag(state: Case, name: str, label: str) -> Any:
     """A switch, committed at once; what it does stands beside its name."""
-    doc: Any = State.param[name].doc
+    doc: Any = Case.param[name].doc
     text = f"{label}: {doc[0].lower()}{doc[1:].rstrip('.')}"
     return tie(state, name, pmui.Switch(label=text, margin=(2, 0)))
 
 
-def sliding(state: State, name: str, label: str, **more: Any) -> Slider:
+def sliding(state: Case, name: str, label: str, **more: Any) -> Slider:
     """A slider: the case follows it while it moves, and is committed when it is let go."""
-    low, high = State.param[name].bounds
+    low, high = Case.param[name].bounds
     slider = Slider(label=label, start=low, end=high, value=getattr(state, name), **more)
 
     def move(*events: Any) -> None:
@@ -63,7 +63,7 @@ def sliding(state: State, name: str, label: str, **more: Any) -> Slider:
     return slider
 
 
-def tie(state: State, name: str, widget: Any) -> Any:
+def tie(state: Case, name: str, widget: Any) -> Any:
     """Has a widget change a choice, committed at once, and follow it; returns the widget.
 
     Not by `from_param`: that sets a choice outside of the one message of `callback`, without a
@@ -104,8 +104,8 @@ class CountField(Typed):
         description: A sentence of help; by default the declaration's.
     """
 
-    def __init__(self, state: State, name: str, label: str = "", description: str = "") -> None:
-        declared: Any = State.param[name]
+    def __init__(self, state: Case, name: str, label: str = "", description: str = "") -> None:
+        declared: Any = Case.param[name]
         text = str(getattr(state, name))
         super().__init__(label or declared.label, text, description or declared.doc or "")
 

@@ -18,7 +18,7 @@ from amci_explorer.compute.computations import Computations, computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.server.session import guarded
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views import export
 from amci_explorer.views.details import Details
 from amci_explorer.views.figures import Theme, entitle_all
@@ -66,7 +66,7 @@ class Card(pn.viewable.Viewer):
     # Whether it has numbers that a table and a file can hold.
     has_table: ClassVar[bool] = True
 
-    def __init__(self, state: State, results: Results) -> None:
+    def __init__(self, state: Case, results: Results) -> None:
         super().__init__(state=state)
         self.results = results
         self.title = TITLES[self.name]
@@ -105,7 +105,7 @@ class Card(pn.viewable.Viewer):
         """Small controls beside the title."""
         return []
 
-    def asked(self, case: State) -> Request | None:
+    def asked(self, case: Case) -> Request | None:
         """The request whose result it shows for a case; None if that cannot be computed."""
         raise NotImplementedError
 

@@ -17,7 +17,7 @@ import panel_material_ui as pmui
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import preset_at, presets
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.bound import bound, tie, widget
 from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.inputs import UNSEEN_LABEL, Message, flat_button, select
@@ -58,7 +58,7 @@ class Controls:
         downloads: What can be shared and downloaded.
     """
 
-    def __init__(self, state: State, *, about: Any, downloads: list[Any]) -> None:
+    def __init__(self, state: Case, *, about: Any, downloads: list[Any]) -> None:
         self._state = state
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
         titles = {title: name for name, title in _problem_titles().items()}

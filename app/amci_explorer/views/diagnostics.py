@@ -18,7 +18,7 @@ from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.plots.diagnostics import STYLES, running_estimate, weights_histogram
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.picture import Picture
@@ -62,7 +62,7 @@ class DiagnosticsCard(Card):
         self.way = Picture("diagnostics-way", height=280)
         return [self._verdict, row(self.find, self.answer, gap=12), self._place, self.way.panel]
 
-    def asked(self, case: State) -> Request:
+    def asked(self, case: Case) -> Request:
         return Request("diagnosis", case.settings)
 
     def clear(self) -> None:

@@ -16,7 +16,7 @@ from amci_explorer.compute.computations import TOTALS
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.bound import bound, tie
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, dress, pane
@@ -24,7 +24,7 @@ from amci_explorer.views.layout import HTML, NOTE, hide, row
 from amci_explorer.views.slider import Grip
 from amci_explorer.words.curves import about_curves, outside
 
-DRAWS: Any = State.param["draws"]
+DRAWS: Any = Case.param["draws"]
 HEIGHT = ":host { height: var(--first) !important; flex-basis: var(--first) !important; }"
 # The handle stands on the axis, above its numbers.
 ON_AXIS = ".thumb { bottom: 44px; }"
@@ -67,7 +67,7 @@ class ErrorCard(Card):
         measures.stylesheets = [*measures.stylesheets, UNNAMED]
         return [self._box("every", "all estimators"), measures]
 
-    def asked(self, case: State) -> Request:
+    def asked(self, case: Case) -> Request:
         settings = case.settings
         # Every request has these numbers of draws.
         if settings.draws * self._proposals in TOTALS:

@@ -14,8 +14,8 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.evaluated import Evaluated, chosen
 from amci_explorer.plots.evaluation import evaluation
 from amci_explorer.server.session import callback
+from amci_explorer.state.case import Case
 from amci_explorer.state.links import nearest
-from amci_explorer.state.state import State
 from amci_explorer.text import number
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
@@ -50,7 +50,7 @@ class EvaluationCard(Card):
         self.cases.param.watch(callback(self._go), "value")
         return [side_by_side(*choices, least=170), self.picture.panel, self.text, self.cases]
 
-    def asked(self, case: State) -> Request | None:
+    def asked(self, case: Case) -> Request | None:
         if case.source == "live":
             settings = replace(case.settings, y=(), theta=(), draws=0, runs=RUNS)
             return Request("evaluation", settings, (("cases", CASES),))

@@ -25,7 +25,7 @@ from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.problems import registry
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 
 
 def file(frames: Mapping[str, pd.DataFrame], answers: Mapping[str, Any]) -> StringIO:
@@ -67,7 +67,7 @@ def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(frames, names=["case", None]).reset_index("case").reset_index(drop=True)
 
 
-def everything(state: State, results: Mapping[str, Result]) -> StringIO:
+def everything(state: Case, results: Mapping[str, Result]) -> StringIO:
     """The tables of all that is shown, each with its single figures and the settings it answers.
 
     Arguments:

@@ -12,7 +12,7 @@ from amci_core.models import Variable
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of, handle_label, variable_labels
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import number
 from amci_explorer.views.inputs import Message, choice
 from amci_explorer.views.layout import HTML, NOTE, column, sections
@@ -46,7 +46,7 @@ class CaseControls:
         state: What they change, and follow.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Case) -> None:
         self._state = state
         self._messages = {name: Message() for name in ("y", "theta", "level")}
         self._bar, self._below = column(stylesheet=BAR), column()

@@ -11,7 +11,7 @@ from amci_explorer.compute.results import Results
 from amci_explorer.numbers.known import exact, level, log_truth
 from amci_explorer.numbers.summary import Summary
 from amci_explorer.problems.presets import preset_at
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.formula import FORMULA, formula
 from amci_explorer.views.layout import HTML, column
 from amci_explorer.words.headline import answer, how_extreme, lesson, measured, question
@@ -39,7 +39,7 @@ class HeadlineView:
         results: Where estimates come from, if the problem does not know mu.
     """
 
-    def __init__(self, state: State, results: Results) -> None:
+    def __init__(self, state: Case, results: Results) -> None:
         self._state, self._results = state, results
         self.panel = HTML("", STYLE)
         self._about, self._formula = HTML("", ABOUT), HTML("", FORMULA)

@@ -26,7 +26,7 @@ from amci_explorer.plots.densities import CoursePicture, DensityPicture
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import digits_of
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views import export
 from amci_explorer.views.bound import bound
 from amci_explorer.views.details import Details
@@ -74,7 +74,7 @@ class DensityPanel:
         state: What is looked at.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Case) -> None:
         self._state, self._dark = state, False
         self._found: Any = None
         self._reference: Any = None
@@ -202,7 +202,7 @@ class DensityPanel:
             self.picture.mark(marks(self._state.problem, proposals, *asked.pair, **drawn))
 
     @property
-    def _cases(self) -> dict[str, State]:
+    def _cases(self) -> dict[str, Case]:
         """The case, and the reference case."""
         reference = self._state.same_reference
         return {"B": self._state} if reference is None else {"A": reference, "B": self._state}
@@ -211,7 +211,7 @@ class DensityPanel:
         """What is shown of each case, as lines of a table."""
         return {name: export.frame(self._of(case)) for name, case in self._cases.items()}
 
-    def _of(self, case: State) -> Any:
+    def _of(self, case: Case) -> Any:
         look = {}
         if case.problem.x.dim > 2:
             first, second = self._state.pair

@@ -17,7 +17,7 @@ from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.play import MOST, Playback
 from amci_explorer.problems.presets import coordinate_names
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import doubt, number
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import describe, pane, picture, set_range
@@ -95,7 +95,7 @@ class PlayCard(Card):
         pictures = side_by_side(pane(self.weights), pane(self.estimate), least=340)
         return [self.player, pictures, pn.pane.Bokeh(self.text, margin=0)]
 
-    def asked(self, case: State) -> Request:
+    def asked(self, case: Case) -> Request:
         return Request("playback", case.settings, (("coordinate", case.coordinate),))
 
     def clear(self) -> None:

@@ -14,7 +14,7 @@ from amci_core.models import Problem
 from amci_explorer.compute.computations import REUSE_GRID, computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_map
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, WIDE, side_by_side
@@ -51,7 +51,7 @@ class ReuseCard(Card):
             ),
         ]
 
-    def asked(self, case: State) -> Request | None:
+    def asked(self, case: Case) -> Request | None:
         if self.why_not(case.problem):
             return None
         # A pair of draws needs one of each.

@@ -16,7 +16,7 @@ from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.summary import Row, Summary
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import doubt, duration, effective, number
 from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import flat_button
@@ -60,7 +60,7 @@ class SummaryCard(Card):
     unit = ""
     compares = True
 
-    def __init__(self, state: State, results: Results) -> None:
+    def __init__(self, state: Case, results: Results) -> None:
         super().__init__(state, results)
         self.panel = column(self.body, self.status, stylesheet=PANEL)
 
@@ -71,7 +71,7 @@ class SummaryCard(Card):
         self._find = flat_button("Find an answer", lambda _: self._to_diagnostics(), **flat)
         return [row(self._line, self._find, self._fold, stylesheet=ROW), self._more]
 
-    def asked(self, case: State) -> Request:
+    def asked(self, case: Case) -> Request:
         return Request("summary", case.settings)
 
     def clear(self) -> None:

@@ -14,7 +14,7 @@ from panel.custom import JSComponent
 from amci_explorer.compute.results import Results
 from amci_explorer.js.scripts import source
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column
 from amci_explorer.views.style import CROWDED, FADE
@@ -59,7 +59,7 @@ class TabsView:
         sight: Whether the open card is on the screen.
     """
 
-    def __init__(self, *kinds: type[Card], state: State, results: Results) -> None:
+    def __init__(self, *kinds: type[Card], state: Case, results: Results) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
         self._state, self._results = state, results
         self._made: dict[str, Card] = {}

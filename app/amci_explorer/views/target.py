@@ -15,7 +15,7 @@ from amci_explorer.numbers.weighted import weighted
 from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
 from amci_explorer.server.session import callback
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.views.inputs import Typed, flat_button, select
 from amci_explorer.views.layout import HELP, HTML, column, explain
 
@@ -31,7 +31,7 @@ class TargetControls:
         state: What it changes, and follows.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Case) -> None:
         self._state = state
         self.field = Typed("f(x, θ), then Enter", state.f, "")
         self.field.placeholder = "the problem's f"

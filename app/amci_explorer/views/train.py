@@ -18,7 +18,7 @@ from amci_core.training import Choices, form_names
 from amci_core.training.choices import terms_of
 from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, zipped
-from amci_explorer.state.state import State
+from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import add_hover, pane, picture
@@ -94,7 +94,7 @@ class TrainCard(Card):
         assert self.results.training is not None
         return self.results.training
 
-    def asked(self, case: State) -> None:
+    def asked(self, case: Case) -> None:
         """Nothing: it trains."""
 
     def clear(self) -> None:
