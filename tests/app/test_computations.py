@@ -108,12 +108,12 @@ def test_sobol_points_make_the_errors_of_control_variates_smaller(store):
 def test_the_curves_switches_change_the_state_and_follow_it():
     state = Case("tail-1d")
     card = ErrorCard(state, Results())
-    boxes = card.tools()[0]
-    boxes.value = ["sobol"]
-    assert (state.sobol, state.spread) == (True, False)
+    every = card.tools()[0]
+    every.value = True
+    assert state.every
+    state.set(every=False, sobol=True)
+    assert not every.value
     assert dict(card.asked(state).options) == {"sobol": True}
-    state.set(sobol=False, spread=True)
-    assert boxes.value == ["spread"]
 
 
 def test_budgets_reach_ten_thousand_draws_and_split_in_two():

@@ -216,8 +216,8 @@ class TrainingSession:
 
     def _load(self, folder: Path) -> None:
         """Has the page list the proposals in a folder, and choose them when they are new."""
-        assert self.request is not None
-        problem, state = self.request.problem, self._state
+        request: Any = self.request
+        problem, state = request.problem, self._state
         best = amci.load_proposals(registry.problem(problem), folder=folder)
         self._loaded = time.monotonic()
         if self.proposals is None:

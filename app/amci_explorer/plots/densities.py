@@ -446,7 +446,7 @@ def _both(ends: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _contours(found: Any, wanted: str, learnt: str, ink: float) -> tuple[Any, Any]:
-    """Areas of what is wanted, and lines of what was learnt; empty without densities."""
+    """Areas of a target and lines of its proposal; empty without densities."""
     areas: Any = {"xs": [], "ys": [], "alpha": []}
     if found is None:
         return areas, {"xs": [], "ys": []}

@@ -91,8 +91,8 @@ class TrainCard(Card):
 
     @property
     def _training(self) -> TrainingSession:
-        assert self.results.training is not None
-        return self.results.training
+        training: Any = self.results.training
+        return training
 
     def asked(self, case: Case) -> None:
         """Nothing: it trains."""
