@@ -3,9 +3,11 @@
 import csv
 
 import numpy as np
+import panel as pn
 from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute.computations import TOTALS
 from amci_explorer.shell import page
+from bokeh.plotting import figure
 from scipy.stats import norm
 
 import amci_core as amci
@@ -15,8 +17,9 @@ QUERY = {"runs": "4", "draws": "16", "variant": "oracle"}
 
 def renderers(view):
     """What a view's pictures draw."""
-    shown = view.select(lambda p: hasattr(p, "object") and hasattr(p.object, "renderers"))
-    return [each for part in shown for each in part.object.renderers]
+    shown = [pane.object for pane in view.select(pn.pane.Bokeh) if pane.object is not None]
+    figures = [each for layout in shown for each in layout.select({"type": figure})]
+    return [each for of in figures for each in of.renderers]
 
 
 def source(view, name):

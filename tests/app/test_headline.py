@@ -165,6 +165,16 @@ def test_another_f_stands_in_the_question_and_its_reference_value_is_the_answer(
     )
 
 
+def test_a_long_f_is_named_and_untrained_proposals_are_said_to_be():
+    state = Case("tail-1d")
+    state.open("tail-1d", f="exp(x1) * (x1 > theta1) + 0.5 * x1**2")
+    asked = question(state.problem, (1.0,), (3.0,))
+    assert asked == "What is the mean of this f, given y = 1, at θ = 3?"
+    view = HeadlineView(state, Results())
+    view.show()
+    assert "No proposal is trained for this f: AMCI draws from" in view.panel.object
+
+
 def test_the_lesson_is_that_of_the_case():
     def of(name, level, proposals=("q2",), draws=64):
         text = lesson(amci.problem(name), Level(level, 0.0), draws, proposals)

@@ -22,8 +22,7 @@ from amci_explorer.plots import (
 )
 from amci_explorer.plots.amortization import layer_of
 from amci_explorer.plots.diagnostics import running_estimate
-from amci_explorer.plots.errors import ErrorPicture
-from amci_explorer.plots.labels import apart
+from amci_explorer.plots.errors import ErrorPicture, apart
 from amci_explorer.state.case import Case
 from amci_explorer.words.curves import value
 from bokeh.models import ColorBar, Line, VArea
@@ -58,7 +57,7 @@ def test_labels_are_apart_within_the_axis_and_in_order_wherever_curves_end(n):
 
 
 def test_a_label_with_room_stays_where_its_curve_ends():
-    placed = apart([1e-3, 1e-1, 10.0], 1e-4, 1e2, height=300)
+    placed = apart([1e-3, 1e-1, 10.0], 1e-4, 1e2, height=300, heights=[15, 15, 15])
     np.testing.assert_allclose(placed, [1e-3, 1e-1, 10.0])
 
 

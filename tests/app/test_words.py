@@ -64,7 +64,7 @@ def test_a_difference_names_what_differs_and_nothing_else():
     assert difference(replace(wanted, theta=(-1.5,)), wanted) == "for θ = −1.5"
     assert difference(replace(wanted, draws=9, seed=4), wanted) == "for 9 draws, seed 4"
     assert "paper" in difference(replace(wanted, variant="paper"), wanted)
-    assert "frame 3" in difference(replace(wanted, snapshot=2), wanted)
+    assert "checkpoint 3" in difference(replace(wanted, snapshot=2), wanted)
 
 
 def test_a_file_name_has_letters_that_every_system_takes():

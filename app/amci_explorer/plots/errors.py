@@ -2,7 +2,7 @@ r"""Error against draws, one line an estimator: the paper's error plots, with va
 
 from __future__ import annotations
 
-__all__ = ["ErrorPicture", "columns", "error_curves"]
+__all__ = ["ErrorPicture", "apart", "columns", "error_curves"]
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -18,11 +18,11 @@ from bokeh.models import (
     Span,
 )
 from bokeh.plotting import figure
+from scipy.optimize import isotonic_regression
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS
-from amci_explorer.plots.labels import apart
 from amci_explorer.plots.style import decades, set_range
 from amci_explorer.words.curves import (
     CEILING,
@@ -343,3 +343,41 @@ def _rows(text: str, name: str) -> Rows:
 
 def _height(rows: Rows) -> float:
     return sum(ROWS[size] for _, size, _ in rows)
+
+
+def apart(
+    places: Sequence[float], low: float, high: float, *, height: float, heights: Sequence[float]
+) -> Array:
+    """Moves labels along a logarithmic axis, as little as possible, so that none overlaps another.
+
+    The sum of the squared ways is least. All stay within the axis; if it is too short for all of
+    them, they share it evenly.
+
+    Arguments:
+        places: Where the labels belong, in units of the axis, (n,).
+        low: The axis' lower end.
+        high: Its upper end.
+        height: Of the axis, in pixels.
+        heights: Of the labels, in pixels, (n,).
+
+    Returns:
+        Where their middles go, in units of the axis, (n,).
+
+    Example:
+        >>> apart([10.0, 10.0], 1.0, 100.0, height=30, heights=[15, 15]).round(3).tolist()
+        [3.162, 31.623]
+    """
+    if not len(places):
+        return np.empty(0)
+    scale = height / np.log(high / low)
+    pixels = scale * np.log(np.asarray(places) / low)
+    order = np.argsort(pixels, kind="stable")
+    tall = np.array(heights, float)[order]
+    tall *= min(1.0, height / tall.sum())
+    # Of each label, what those below it and half of itself take up.
+    steps = np.cumsum(tall) - tall / 2
+    # Without their distances they only have to be in order.
+    fitted = isotonic_regression(pixels[order] - steps).x
+    placed = np.empty(len(places))
+    placed[order] = np.clip(fitted, 0, height - tall.sum()) + steps
+    return np.asarray(low * np.exp(placed / scale))

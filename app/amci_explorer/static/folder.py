@@ -20,14 +20,13 @@ from bokeh.util.paths import bokehjs_path
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
-from amci_core.evaluation.runs import default_estimators
 from amci_core.io import check_path, vacant, write_bytes
 from amci_explorer.js.bundle import bundle
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.densities import DensityPicture
 from amci_explorer.plots.errors import ErrorPicture
-from amci_explorer.problems.presets import digits_of, opening, variable_labels
+from amci_explorer.problems.presets import TABLE, digits_of, opening, variable_labels
 from amci_explorer.problems.stops import Stop
 from amci_explorer.views.formula import formula, with_formulas
 from amci_explorer.words.curves import NAMES
@@ -96,7 +95,8 @@ def problem_facts(name: str) -> dict[str, Any]:
     """A problem as the page needs it: words, pictures, handles, weights, estimators."""
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     y, theta = opening(problem)
-    ways = {each: WAYS.get(each) for each in default_estimators(problem, proposals)}
+    # Those of the first screen that the page can compute.
+    ways = {each: WAYS[each] for each in ("amci", "snis-q2")}
     tables = {each: way.table for each, way in ways.items() if isinstance(way, Tabled)}
     handles = [
         {
@@ -126,6 +126,8 @@ def problem_facts(name: str) -> dict[str, Any]:
 
     return {
         "title": problem.title,
+        "question": TABLE[name]["question"],
+        "chance": "among" in TABLE[name],
         "description": problem.description,
         "formula": formula(problem.formula),
         "extent": picture_of(problem).extent,

@@ -80,6 +80,7 @@ class ErrorCard(Card):
     def clear(self) -> None:
         self._picture.clear()
         self.note.object = ""
+        describe(self.figure, "Relative error: not measured yet.")
 
     def redraw(self) -> None:
         n, total = self._proposals, self._proposals * self.state.draws

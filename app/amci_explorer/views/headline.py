@@ -55,10 +55,11 @@ class HeadlineView:
         ]
         found = self._found()
         mismatch = level(problem, None, *pair) if found is None else found.level
+        why = lesson(problem, mismatch, settings.draws, names, state.variant)
         asked = escape(question(problem, state.y, state.theta))
         self.panel.object = (
             f'<p class="headline" role="status">{asked} {self._answer(found)}</p>'
-            f'<p class="lesson">{lesson(problem, mismatch, settings.draws, names)}</p>'
+            f'<p class="lesson">{why}</p>'
         )
         preset = preset_at(state.link())
         words = [problem.description, how_extreme(problem, state.y)]

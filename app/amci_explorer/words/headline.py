@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from amci_core.models import Problem
+from amci_core.target import FALLBACK
 from amci_explorer.numbers.known import Level, Mu
 from amci_explorer.numbers.typical import DRAWS, as_extreme
 from amci_explorer.problems import registry
@@ -18,8 +19,8 @@ from amci_explorer.text import number
 
 # Below this mismatch, in nats, f is nearly the same everywhere.
 LITTLE = 0.1
-# Vectors with more coordinates are not written out.
-LONGEST = 3
+# Vectors with more coordinates, and expressions of more characters, are not written out.
+LONGEST, LONGEST_F = 3, 24
 # Relative error below which a number is exact to rounding.
 ROUNDING = 1e-12
 COMPARISON = re.compile(r"[^<>()]+[<>]=?[^<>()]+")
@@ -31,8 +32,11 @@ def question(problem: Problem, y: Sequence[float], theta: Sequence[float]) -> st
     f = registry.split(problem.name)[1]
     asked = TABLE.get(problem.name, {}).get("question", "")
     if not asked:
-        asked = "How likely is {f}" if COMPARISON.fullmatch(f) else "What is the mean of {f}"
+        event = COMPARISON.fullmatch(f)
+        asked = "How likely is {f}" if event else "What is the mean of {f}"
         asked += ", given {seen}" * bool(y) + ", at {parameter}" * bool(theta) + "?"
+        if len(f) > LONGEST_F:
+            f = "this event" if event else "this f"
     text = asked.format(
         f=f or "f",
         y=y,
@@ -79,7 +83,9 @@ def measured(value: float, low: float, high: float) -> tuple[str, int]:
     return f"({text}){number(10.0**power, 1)[1:]}" if power else text, digits
 
 
-def lesson(problem: Problem, level: Level, draws: int, proposals: Sequence[str]) -> str:
+def lesson(
+    problem: Problem, level: Level, draws: int, proposals: Sequence[str], variant: str = ""
+) -> str:
     """Why there are so many proposals, as HTML with names in the colours of their curves.
 
     Arguments:
@@ -87,7 +93,11 @@ def lesson(problem: Problem, level: Level, draws: int, proposals: Sequence[str])
         level: Its mismatch.
         draws: Draws from each proposal.
         proposals: The names of those drawn from.
+        variant: Which they are; fallback proposals were not trained for this f.
     """
+    if variant == FALLBACK:
+        drawn = _in("q2", "q₂") if "q2" in proposals else "a defensive density"
+        return f"No proposal is trained for this f: AMCI draws from {drawn} for each integral."
     known, evidence = TABLE.get(problem.name, {}), "q2" in proposals
     of_x, of_y = ("prior", "E₂") if problem.y is None else ("posterior", "p(y)")
     good = _in("q2" if evidence else "prior", f"Draws that match the {of_x}")

@@ -75,12 +75,33 @@ function show(held) {
         output.textContent = variable == "level" ? `${level.toFixed(2)} nats`
             : values[variable].toFixed(2)
     }
-    byId("truth").textContent = `Truth μ = ${truth(target, y, theta).toPrecision(4)}`
+    byId("headline").textContent = headline(truth(target, y, theta))
     if (densities) { paint(densities, evaluator, here) }
     clearTimeout(waiting)
     worker?.terminate()
     byId("errors-status").textContent = "…"
     waiting = setTimeout(settle, QUIET)
+}
+
+/** The question and its answer, as `amci_explorer.words.headline` writes them. */
+function headline(mu) {
+    const {question, chance} = problems[name], {y, theta} = here
+    const said = {seen: `y = ${three(y[0])}`, threshold: three(theta[0]), theta: theta[0].toFixed(2)}
+    const asked = question.replace(/\{(\w+)[^}]*\}/g, (_, name) => said[name])
+    let answer = mu.toFixed(2)
+    if (chance && mu >= 0.1 && mu <= 0.99) { answer = `In ${(100 * mu).toFixed(0)} of 100 cases` }
+    else if (chance) { answer = `${mu < 0.5 ? "One" : "All but one"} in ${many(1 / Math.min(mu, 1 - mu))}` }
+    return `${asked} ${answer}.`.replace(/-(?=[\d.])/g, "−")
+}
+
+const three = value => String(Number(value.toPrecision(3)))
+
+/** A number for reading: 4,915; 714,000; 168 billion. */
+function many(n) {
+    const maximumSignificantDigits = n < 1e4 ? Math.ceil(Math.log10(n)) : 3
+    const options = n < 1e6 ? {} : {notation: n < 1e15 ? "compact" : "scientific", compactDisplay: "long"}
+    const text = n.toLocaleString("en", {...options, maximumSignificantDigits})
+    return text.replace(/E(\d+)/, (_, power) => ` × 10${[...power].map(d => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join("")}`)
 }
 
 /** Keeps the case in the address, and begins its error curves. */
