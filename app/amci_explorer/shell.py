@@ -16,7 +16,7 @@ from amci_explorer.explorer import Explorer
 from amci_explorer.js.scripts import source
 from amci_explorer.server.compat import FORGET_MODELS, start_busy_timer
 from amci_explorer.server.session import callback
-from amci_explorer.views.inputs import header_button
+from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import column
 from amci_explorer.views.style import NARROW, THEME
 
@@ -93,7 +93,8 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         explorer: The views and controls.
         document: The session's Bokeh document.
     """
-    controls, tour = explorer.controls, header_button("Tour", lambda _: explorer.tour.open())
+    controls = explorer.controls
+    tour = flat_button("Tour", lambda _: explorer.tour.open(), sizing_mode=None)
     if explorer.small:
         shown = explorer.card or explorer.densities
         side, rest = column(controls.case.panel, stylesheet=SIDE), [explorer.alerts, shown.panel]

@@ -149,7 +149,7 @@ def test_large_mismatch_keeps_snis_at_one_for_thousands_of_draws(at_preset):
 
 
 def test_small_mismatch_leaves_amci_a_small_lead(at_preset):
-    curves, _, _ = at_preset["common event: little to gain"]
+    curves, _, _ = at_preset["common event"]
     lead = curves["snis-q2"].remse_median[-1] / curves["amci"].remse_median[-1]
     assert 1 < lead < 100
 

@@ -17,7 +17,7 @@ from amci_explorer.words import HELP
 from amci_explorer.words.curves import first, outside, value
 from amci_explorer.words.diagnosis import about_verdict
 from amci_explorer.words.script import script
-from amci_explorer.words.settings import difference, file_name
+from amci_explorer.words.settings import difference
 
 from amci_core.evaluation import Curve, ErrorCurves
 from amci_core.evaluation.runs import Truth
@@ -65,11 +65,6 @@ def test_a_difference_names_what_differs_and_nothing_else():
     assert difference(replace(wanted, draws=9, seed=4), wanted) == "for 9 draws, seed 4"
     assert "paper" in difference(replace(wanted, variant="paper"), wanted)
     assert "checkpoint 3" in difference(replace(wanted, snapshot=2), wanted)
-
-
-def test_a_file_name_has_letters_that_every_system_takes():
-    name = file_name("errors", {"problem": "a/b", "y": "1,2", "theta": "<img>"}, "csv")
-    assert name == "errors_problem-a-b_y-1,2_theta--img-.csv"
 
 
 def curves_of(errors, known=False):

@@ -18,7 +18,8 @@ TEXTS = """() => {
     const look = root => {
         for (const el of root.querySelectorAll("*")) {
             if (el.shadowRoot) { look(el.shadowRoot) }
-            if (el.matches("style, script, option")
+            // Labels for assistive technology alone are a pixel wide.
+            if (el.matches("style, script, option") || el.getBoundingClientRect().width <= 1
                 || !el.checkVisibility({opacityProperty: true, visibilityProperty: true})) {
                 continue
             }

@@ -2,7 +2,7 @@ r"""What a page does by itself, in JavaScript: what its server cannot know, or i
 
 from __future__ import annotations
 
-__all__ = ["GRIP", "LIVE_DENSITIES", "SHARED", "SLIDER", "TOUR", "source"]
+__all__ = ["SHARED", "source"]
 
 import json
 from pathlib import Path
@@ -19,7 +19,5 @@ def source(name: str) -> str:
     return component(path) if path.suffix == ".mjs" else path.read_text(encoding="utf-8")
 
 
-TOUR, GRIP, SLIDER = source("tour.js"), source("grip.mjs"), source("slider.mjs")
-LIVE_DENSITIES = source("live_densities.mjs")
 # Constants of the pictures that the page draws as well.
 SHARED: dict[str, Any] = json.loads(source("shared.json"))

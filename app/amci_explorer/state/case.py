@@ -33,7 +33,6 @@ from amci_explorer.state.links import (
     read,
     write,
 )
-from amci_explorer.words import CARDS
 
 OPENING_PROBLEM = "tail-1d"
 # A level stays as it was asked for if the case, to its digits, is as near as this, in nats.
@@ -78,7 +77,7 @@ class Case(param.Parameterized):
     spread: Any = param.Boolean(False, doc="Medians and quartiles over the runs.")
     every: Any = param.Boolean(False, doc="All estimators.")
     logarithmic: Any = param.Selector(objects={"linear": False, "log": True})
-    card: Any = param.Selector(objects={CARDS[name]: name for name in CARDS}, doc="The open card.")
+    card: Any = param.Selector(doc="The open card.")
     layer: Any = param.Selector(doc="Quantity that the map shows.")
     across: Any = param.Selector(doc="Horizontal axis of the map.")
     upwards: Any = param.Selector(doc="Vertical axis of the map.")

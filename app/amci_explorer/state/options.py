@@ -19,6 +19,7 @@ from amci_explorer.problems.presets import (
     variable_labels,
 )
 from amci_explorer.text import duration, terms
+from amci_explorer.words import CARDS
 
 
 def options(name: str, problem: Problem, session: object = None) -> Mapping[Any, str]:
@@ -37,6 +38,8 @@ def options(name: str, problem: Problem, session: object = None) -> Mapping[Any,
             earlier = enumerate(registry.history(problem.name)[:-1])
             labels = {i: f"step {at.step:,}, after {duration(at.seconds)}" for i, at in earlier}
             return {**labels, None: "trained"}
+        case "card":
+            return CARDS
         case "layer":
             return layers(problem)
         case "across" | "upwards":

@@ -23,7 +23,7 @@ from amci_explorer.views import export
 from amci_explorer.views.details import Details
 from amci_explorer.views.figures import Theme, entitle_all
 from amci_explorer.views.inputs import flat_button
-from amci_explorer.views.layout import card, column, row
+from amci_explorer.views.layout import card, column, hide, row
 from amci_explorer.views.status import Status
 from amci_explorer.words import HELP, TITLES
 from amci_explorer.words.settings import difference
@@ -86,7 +86,7 @@ class Card(pn.viewable.Viewer):
         self.details = Details(self.title, lambda: HELP[self.name], *parts)
         self.csv = self.details.csv
         self.body = column(*self.content())
-        foot = [self.status, self.button] if self.unit else [self.status]
+        foot = [self.button, self.status] if self.unit else [self.status]
         self.panel = card(
             self.title,
             self.body,
@@ -250,12 +250,8 @@ class Card(pn.viewable.Viewer):
             words = f"{words}{'; s' if words else 'S'}howing the result {what}"
         self.status.say(words, share if running else None, alert="could not" in words)
         can = running or bool(self.halted)
-        # The button keeps its room. A page does not take back what is no longer named.
-        self.button.param.update(
-            label="Cancel" if running or not self.halted else "Run",
-            disabled=not can,
-            styles={"visibility": "inherit" if can else "hidden"},
-        )
+        self.button.label = "Cancel" if running or not self.halted else "Run"
+        hide(self.button, not can)
         # What follows a handle is always a little late: that must not flicker.
         late = other and not (self.live and running)
         self.body.styles = {"opacity": "0.4" if late else "1"}

@@ -22,6 +22,7 @@ from amci_explorer.views.bound import bound, tie, widget
 from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.inputs import UNSEEN_LABEL, Message, flat_button, select
 from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column, hide, row, sections
+from amci_explorer.views.style import FADE
 from amci_explorer.views.target import TargetControls
 from amci_explorer.words.own import about_warnings, note
 from amci_explorer.words.settings import about_reference
@@ -30,21 +31,24 @@ from amci_explorer.words.settings import about_reference
 MILLISECONDS_A_CHECKPOINT = 2500
 TOP = """
 :host { flex-wrap: nowrap !important; align-items: flex-start !important; }
-:host > div:first-of-type { flex: none !important; width: 290px !important; }
+:host > div:first-of-type { flex: none !important; width: 240px !important; }
 @media (max-width: 599.95px) { :host > div:first-of-type { width: 210px !important; } }
 """
 TRY = "p { margin: 0; font-size: var(--small); line-height: 36px; color: var(--muted); }"
-# Presets in as many lines as they need; on phones one pushes them sideways.
+# Presets in as many lines as they need if the window is high; else one pushes them sideways.
+ROOMY = "(min-width: 1100px) and (min-height: 760px)"
 CHIPS = f"""
-.MuiToggleButtonGroup-root {{ flex-wrap: wrap; gap: 4px 8px; padding: 3px; width: auto; }}
+.MuiToggleButtonGroup-root {{ gap: 4px 6px; padding: 3px; width: auto; overflow-x: auto;
+  scrollbar-width: none; }}
 .MuiToggleButtonGroup-root .MuiToggleButton-root {{
-  flex: none; width: auto; margin: 0; padding: 1px 10px; border: 1px solid var(--line) !important;
+  flex: none; width: auto; margin: 0; padding: 1px 8px; border: 1px solid var(--line) !important;
   border-radius: 16px !important; color: var(--accent); text-transform: none;
   white-space: nowrap; }}
 .MuiToggleButtonGroup-root .MuiToggleButton-root[aria-pressed=true] {{
   color: var(--paper); background-color: var(--accent); }}
-@media (max-width: 599.95px) {{
-  .MuiToggleButtonGroup-root {{ flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; }} }}
+@media {ROOMY} {{ .MuiToggleButtonGroup-root {{ flex-wrap: wrap; overflow: visible; }} }}
+@media not all and {ROOMY} {{
+  .MuiToggleButtonGroup-root {{ padding-right: 40px; mask-image: {FADE}; }} }}
 {UNSEEN_LABEL}"""
 FILLING = ":host { flex: 1 1 0 !important; width: auto !important; min-width: 0; }"
 

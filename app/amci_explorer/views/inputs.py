@@ -9,7 +9,6 @@ __all__ = [
     "choice",
     "copying",
     "flat_button",
-    "header_button",
     "select",
 ]
 
@@ -81,21 +80,12 @@ def choice(label: str, options: list[Any] | dict[str, Any], **more: Any) -> pmui
 
 
 def flat_button(
-    label: str, act: Callable[[Any], Any] | None = None, *, chip: bool = False, **options: Any
+    label: str, act: Callable[[Any], Any] | None = None, **options: Any
 ) -> pmui.Button:
-    """A small button as wide as its place or, as a chip, as its words."""
-    settings: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0} | options
-    settings["sx"] = {"textTransform": "none"} | ({"borderRadius": "16px"} if chip else {})
-    if not chip:
-        settings.setdefault("sizing_mode", "stretch_width")
-    return pmui.Button(label=label, on_click=act and callback(act), **settings)
-
-
-def header_button(label: str, act: Callable[[Any], Any]) -> pmui.Button:
-    """A button in the page's header."""
-    white = {"textTransform": "none", "color": "#ffffff", "borderColor": "#ffffff"}
-    looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": (0, 0, 0, 8)}
-    return pmui.Button(label=label, on_click=callback(act), sx=white, **looks)
+    """A small button, as wide as its place unless an option says otherwise."""
+    looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0}
+    looks |= {"sizing_mode": "stretch_width", "sx": {"textTransform": "none"}}
+    return pmui.Button(label=label, on_click=act and callback(act), **looks | options)
 
 
 def copying(label: str, text: str) -> pmui.Button:

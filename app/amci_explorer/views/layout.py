@@ -3,14 +3,12 @@ r"""Cards: a title, tools, content and a few sentences of help, all in the same 
 from __future__ import annotations
 
 __all__ = [
-    "HELP",
     "HTML",
     "NOTE",
     "ON_SCREEN",
     "WIDE",
     "card",
     "column",
-    "explain",
     "hide",
     "row",
     "sections",
@@ -34,12 +32,6 @@ h2 { font-size: var(--text); font-weight: 600; margin: 0; line-height: 1.4; }
 TOP = """
 :host { flex-wrap: wrap !important; }
 :host > div:first-of-type { flex: 1 0 auto !important; width: auto !important; }
-"""
-HELP = """
-details { font-size: var(--small); line-height: 1.5; }
-summary { cursor: pointer; color: var(--muted); width: max-content; border-radius: 4px; }
-summary:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
-p { margin: 0.4rem 0 0 0; max-width: 75ch; }
 """
 # A sentence about a control, below it.
 NOTE = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: var(--muted); }"
@@ -171,11 +163,6 @@ def card(
         *content,
         stylesheet=CARD,
     )
-
-
-def explain(place: HTML, text: str, summary: str = "How to read this") -> None:
-    """Says how to read a card, or to use a control, to those who unfold it."""
-    place.object = f"<details><summary>{summary}</summary><p>{text}</p></details>"
 
 
 def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> Any:

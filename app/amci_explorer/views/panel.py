@@ -17,7 +17,7 @@ from panel.custom import JSComponent
 
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
-from amci_explorer.js.scripts import LIVE_DENSITIES
+from amci_explorer.js.scripts import source
 from amci_explorer.numbers.marks import marks
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.tumour import TumourDensities
@@ -64,7 +64,7 @@ class LivePage(JSComponent):
     theta: Any = param.List(default=[], doc="Of the case.")
     asked: Any = param.String(doc="The key whose weights the page wants.")
     weights: Any = param.String(doc="Proposals in JSON, with their key; empty until asked for.")
-    _esm = LIVE_DENSITIES
+    _esm = source("live_densities.mjs")
 
 
 class DensityPanel:

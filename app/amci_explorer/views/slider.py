@@ -11,7 +11,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from amci_explorer.js.scripts import GRIP, SLIDER
+from amci_explorer.js.scripts import source
 from amci_explorer.server.compat import Prompt
 from amci_explorer.server.session import callback
 
@@ -40,7 +40,7 @@ input:disabled { cursor: default; opacity: 0.5; }
 PILL = """
 :host { position: relative; height: 0; z-index: 1; }
 .thumb { position: absolute; bottom: 0; transform: translateX(-50%); padding: 3px 9px;
-         border-radius: 11px; font-size: 12px; white-space: nowrap; color: var(--paper);
+         border-radius: 11px; font-size: var(--small); white-space: nowrap; color: var(--paper);
          background: var(--ink); cursor: ew-resize; touch-action: none; user-select: none; }
 .thumb::before { content: ""; position: absolute; inset: -150px -2px -8px; }
 .thumb:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
@@ -66,7 +66,7 @@ class Slider(Prompt, JSComponent):
     )
     committed: Any = param.Integer(default=0, doc="How often it was let go.")
     answered: Any = param.Integer(default=0, doc="How often a move, or its end, was answered.")
-    _esm = SLIDER
+    _esm = source("slider.mjs")
     _stylesheets = [STYLE]  # noqa: RUF012  Panel reads it of the class
 
     def __init__(self, **options: Any) -> None:
@@ -102,7 +102,7 @@ class Grip(Slider):
     figure: Any = param.String(doc="The picture's name.")
     text: Any = param.String(default="θ = {}", doc="What it says, with its value.")
     stops: Any = param.List(default=[], doc="The only values that it may have, increasing.")
-    _esm = GRIP
+    _esm = source("grip.mjs")
     _stylesheets = [PILL]  # noqa: RUF012  Panel reads it of the class
 
 

@@ -25,7 +25,7 @@ progress.still { visibility: hidden; }
 # The style sheet of a card that gives one.
 VERDICT = f"""
 .verdict {{ border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }}
-.level {{ font-size: var(--title); font-weight: 600; line-height: 1.4; color: var(--level); }}
+.level {{ font-size: var(--text); font-weight: 600; line-height: 1.4; color: var(--level); }}
 .verdict, .wide {{ margin: 12px 0; }}
 p, li {{ margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }}
 ul {{ margin: 0; padding-left: 1.1rem; }}
@@ -51,7 +51,7 @@ class Status(HTML):
     """
 
     def __init__(self, card: str, bar: str) -> None:
-        super().__init__("", STYLE, styles={"flex": "1 1 auto"})
+        super().__init__("", STYLE, styles={"flex": "0 1 auto", "min-width": "160px"})
         self._card, self._bar = card, bar
         self.say("")
 

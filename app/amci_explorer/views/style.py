@@ -28,8 +28,6 @@ from amci_explorer.colours import VERDICTS as COLOURS
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Type sizes in rem, small to large: 13, 15 and 24 pixels.
 TYPE = {"small": 0.8125, "text": 0.9375, "headline": 1.5}
-# Spaces are whole numbers of this, in pixels.
-SPACE = 8
 # The height of what is drawn in both opening cards: with words and numbers on one screen, and
 # in one column whole above the bar with the handles.
 FIRST, FIRST_NARROW = "clamp(290px, 100vh - 424px, 400px)", "clamp(200px, 100vh - 130px, 300px)"
@@ -73,22 +71,19 @@ def _declared(values: dict[str, str]) -> str:
 
 def _of_curves(dark: bool) -> dict[str, str]:
     """The colours of curves for words: a little nearer to the ink, which small type needs."""
-    ink = PALETTE["dark" if dark else "light"]["ink"]
     names = ("q1", "q1_minus", "q2", "q1_complement")
     styles = ESTIMATORS | {name: SHAPES[name] for name in names}
-    return {f"of-{name}": _mixed(style.colour(dark), ink) for name, style in styles.items()}
+    return {
+        f"of-{name}": f"color-mix(in srgb, {style.colour(dark)} 80%, var(--ink))"
+        for name, style in styles.items()
+    }
 
 
-def _mixed(colour: str, other: str, share: float = 0.2) -> str:
-    pairs = ((int(c[i : i + 2], 16) for c in (colour, other)) for i in (1, 3, 5))
-    return "#" + "".join(f"{round((1 - share) * a + share * b):02x}" for a, b in pairs)
-
-
-_SIZES = {name: f"{size}rem" for name, size in TYPE.items()} | {"space": f"{SPACE}px"}
+_SIZES = {name: f"{size}rem" for name, size in TYPE.items()}
 # The page says on its root which theme it has.
 VARIABLES = f"""
 :root {{ {_declared(_SIZES | PALETTE["light"] | _of_curves(False))} --bar: {BAR_HEIGHT}px;
-         --first: {FIRST}; --title: var(--text); }}
+         --first: {FIRST}; }}
 @media {NARROW} {{ :root {{ --first: {FIRST_NARROW}; }} }}
 :root[data-theme="dark"] {{ {_declared(PALETTE["dark"] | _of_curves(True))} color-scheme: dark; }}
 body {{ color: var(--ink); }}
@@ -145,7 +140,10 @@ THEME = {
                     "root": {
                         "backgroundColor": "#17324a",
                         "color": "#ffffff",
-                        "& .MuiIconButton-root, & .MuiButton-root": {"color": "#ffffff"},
+                        "& .MuiIconButton-root, & .MuiButton-root": {
+                            "color": "#ffffff",
+                            "borderColor": "currentColor",
+                        },
                     }
                 }
             },

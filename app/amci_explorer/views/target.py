@@ -17,7 +17,7 @@ from amci_explorer.problems.examples import examples
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views.inputs import Typed, flat_button, select
-from amci_explorer.views.layout import HELP, HTML, column, explain
+from amci_explorer.views.layout import HTML, NOTE, column
 
 # Draws from each proposal and the defensive density.
 TRIED = 1000
@@ -35,7 +35,7 @@ class TargetControls:
         self._state = state
         self.field = Typed("f(x, θ), then Enter", state.f, "")
         self.field.placeholder = "the problem's f"
-        self._allowed = HTML("", HELP)
+        self._allowed = HTML("", NOTE)
         self._own = flat_button("Restore the problem's f", lambda _: self._take(""))
         self._examples = select("Examples", {"": ""}, margin=(6, 0, 0, 0))
         for widget in (self.field, self._examples):
@@ -50,7 +50,7 @@ class TargetControls:
         problem = registry.problem(self._state.original)
         found = {f"{name}: {text}": text for name, text in examples(problem).items()}
         self._examples.param.update(options={"choose one": "", **found}, value="")
-        explain(self._allowed, allowed(problem), "Allowed syntax")
+        self._allowed.object = f"<p>{allowed(problem)}</p>"
         self.follow()
 
     def follow(self) -> None:

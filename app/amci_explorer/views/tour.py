@@ -11,7 +11,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from amci_explorer.js.scripts import TOUR
+from amci_explorer.js.scripts import source
 from amci_explorer.problems.stops import Stop
 from amci_explorer.server.session import callback
 from amci_explorer.state.tour import tour
@@ -68,7 +68,7 @@ class Guide(JSComponent):
     step: Any = param.Integer(default=0, doc="Which step, from 0 on.")
     count: Any = param.Integer(default=1, doc="How many there are; 0 while the tour is closed.")
     lit: Any = param.String(doc="The part of the page that the step is about.")
-    _esm = TOUR
+    _esm = source("tour.js")
 
 
 class TourView:

@@ -2,10 +2,7 @@ r"""What a choice is, and how one differs from another."""
 
 from __future__ import annotations
 
-__all__ = ["about_reference", "difference", "file_name"]
-
-import re
-from collections.abc import Mapping
+__all__ = ["about_reference", "difference"]
 
 from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
@@ -39,12 +36,6 @@ def about_reference(reference: Settings | None, here: Settings) -> str:
     if reference == here:
         return "This case is kept as A. It stays visible, dimmed, while you change settings."
     return f"A, in faint colours, is the case {difference(reference, here)}."
-
-
-def file_name(kind: str, link: Mapping[str, str], ending: str) -> str:
-    """A file's name with the choice that it holds: letters that every system takes."""
-    chosen = "_".join(f"{name}-{value}" for name, value in link.items() if name != "compared")
-    return re.sub(r"[^A-Za-z0-9._,=-]+", "-", f"{kind}_{chosen}")[:150] + f".{ending}"
 
 
 def _point(value: tuple[float, ...]) -> str:
