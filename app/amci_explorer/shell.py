@@ -94,7 +94,7 @@ def page(explorer: Explorer, document: Any) -> pmui.Page:
         document: The session's Bokeh document.
     """
     controls = explorer.controls
-    tour = flat_button("Tour", lambda _: explorer.tour.open(), sizing_mode=None)
+    tour = flat_button("Tour", lambda _: explorer.tour.open(), sizing_mode=None, margin=(0, 8))
     if explorer.small:
         shown = explorer.card or explorer.densities
         side, rest = column(controls.case.panel, stylesheet=SIDE), [explorer.alerts, shown.panel]

@@ -227,13 +227,16 @@ def test_densities_that_fail_at_the_opening_leave_the_rest_of_the_page(in_a_loop
 
 def acts(widget):
     """What a user can do with a widget: it changes a parameter of it to another value."""
-    if getattr(widget, "disabled", False) is True:
+    hidden = getattr(widget, "styles", {}).get("display") == "none"
+    if hidden or getattr(widget, "disabled", False) is True:
         return
     if isinstance(widget, pmui.Button) and not widget.label.startswith("Copy"):
         yield "clicks", widget.clicks + 1
     elif isinstance(widget, Slider):
         other = widget.start if widget.value != widget.start else widget.end
-        yield "value", other
+        # The errors' handle only shows values until it is let go.
+        if getattr(widget, "figure", "") != "errors":
+            yield "value", other
         yield "committed", widget.committed + 1
     elif isinstance(widget, pmui.Switch):
         yield "value", not widget.value
