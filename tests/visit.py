@@ -238,7 +238,7 @@ class Visit:
 
     def take_table(self, card: str) -> list[dict[str, str]]:
         """The lines of a card's table, from its file."""
-        fold = self.button_of(card, "Help, numbers, file")
+        fold = self.button_of(card, "Details")
         if fold.get_attribute("aria-expanded") == "false":
             fold.click()
         with self.page.expect_download() as download:

@@ -72,7 +72,7 @@ def test_axe_finds_nothing(visit, width, height, theme):
         expect(opened.page.get_by_role("tabpanel", name=name)).to_be_visible()
         opened.wait_for_end(4)
         assert_accessible(opened, name)
-    for fold in opened.page.get_by_role("button", name="Help, numbers, file").all():
+    for fold in opened.page.get_by_role("button", name="Details").all():
         fold.click()
     opened.page.get_by_role("table").first.wait_for(state="visible")
     assert_accessible(opened, "with tables")
@@ -138,7 +138,7 @@ def what_has_gone_and_come_back_has_its_roles(opened):
 
 
 def a_picture_is_a_table_for_those_who_unfold_it(opened):
-    fold = opened.page.get_by_role("button", name="Help, numbers, file").first
+    fold = opened.page.get_by_role("button", name="Details").first
     fold.focus()
     opened.page.keyboard.press("Enter")
     table = opened.page.get_by_label("Two proposals, as a table").get_by_role("table")

@@ -121,7 +121,7 @@ def coordinates_move_together_or_one_by_one(opened, state):
     opened.move("Observation y, all coordinates", 1)
     state.move(y=(1.0,) * 5)
     wait_for_truth(opened, state)
-    opened.unfold("Observation y, one by one")
+    opened.unfold("Each y")
     opened.page.get_by_role("slider", name="Observation y, coordinate 2").wait_for()
     opened.move("Observation y, coordinate 2", 3)
     state.move(y=(1.0, 3.0, 1.0, 1.0, 1.0))

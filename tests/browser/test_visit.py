@@ -210,7 +210,7 @@ def test_axe_finds_nothing(at, scheme):
     opened.wait_for_end(RUNS)
     for fold in ("The problem", "Proposals", "Draws, runs, seed", "Your own f"):
         opened.unfold(fold)
-    opened.page.get_by_role("button", name="Help, numbers, file").first.click()
+    opened.page.get_by_role("button", name="Details").first.click()
     opened.page.get_by_label("Two proposals, as a table").wait_for(state="visible")
     assert violations(opened.page) == []
 

@@ -68,7 +68,7 @@ class Details:
             # What scrolls is its place, which keys can reach.
             styles={"overflow": "visible"},
         )
-        self.panel = sections(("Help, numbers, file" if table else "Help", self._content))
+        self.panel = sections(("Details" if table else "Help", self._content))
         self.panel.sx = QUIET
         self.panel.param.watch(callback(lambda _: self.renew()), "active")
 

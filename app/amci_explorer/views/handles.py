@@ -126,7 +126,7 @@ class CaseControls:
             names = [f"{labels[0]}, coordinate {i + 1}" for i in range(variable.dim)]
             return column(*(self._coordinates(name, text, [i]) for i, text in enumerate(names)))
 
-        folded = sections((f"{labels[0]}, one by one", single))
+        folded = sections((f"Each {'y' if name == 'y' else 'θ'}", single))
         folded.css_classes = ["later"]
         every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
         return [every, folded]

@@ -50,7 +50,7 @@ ROW = """
 :host > div:first-of-type { flex: 1 1 480px !important; width: auto !important; min-width: 0; }
 """
 PANEL = ":host { background: var(--paper); border-radius: 10px; padding: 6px 16px; }"
-FOLDED, UNFOLDED = "All estimators and numbers ▾", "All estimators and numbers ▴"
+FOLDED, UNFOLDED = "All numbers ▾", "All numbers ▴"
 
 
 class SummaryCard(Card):
@@ -121,16 +121,13 @@ class SummaryCard(Card):
             mismatch = f"mismatch <b>{number(level.value, 2)}{error} nats</b>"
         parts = [f"{estimate}, {truth}", mismatch]
         if reliable and not math.isnan(found.training):
-            problem = self.state.problem
-            every = [n for n, v in (("y", problem.y), ("θ", problem.theta)) if v is not None]
-            for_all = f", for every {' and '.join(every)}" if every else ""
-            parts.append(f"trained in <b>{duration(found.training)}</b>{for_all}")
+            parts.append(f"trained once in <b>{duration(found.training)}</b>")
         colour = f"--level: var(--{VERDICTS[found.verdict]})"
         trust = f"Its 95 % interval can{'' if reliable else 'not'} be trusted"
         verdict = (
             f'<span class="badge" title="{trust}" style="{colour}">{found.verdict.capitalize()}'
         )
-        verdict += f"</span><span>{'' if reliable else escape(found.reason)}</span>"
+        verdict += "</span>" if reliable else f"</span><span>{escape(found.reason)}</span>"
         line = "".join(f"<span>{part}</span>" for part in parts)
         return f"<p>{verdict}{line}</p>".replace(" × ", "\u00a0×\u00a0")
 
