@@ -296,7 +296,7 @@ def test_a_frame_shows_one_picture_and_its_handles(browser, server):
     opened.move(THETA, 2)
     opened.wait_for_other("densities", "target", before)
     # Nothing else is there, and nothing else is computed.
-    expect(opened.page.get_by_role("heading", level=2)).to_have_text(["Proposals"])
+    expect(opened.page.get_by_role("heading", level=2)).to_have_text(["Two proposals"])
     assert opened.page.evaluate("() => Bokeh.documents[0].get_model_by_name('errors')") is None
     opened.close()
     assert opened.complaints == []

@@ -127,22 +127,6 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened.page.get_by_text("A, in faint colours").wait_for(state="detached")
 
 
-def test_your_own_f_is_shown_if_it_can_be_read_and_stays_in_the_address(at):
-    opened = at("&theta=1")
-    before = opened.data("densities", "target")
-    opened.unfold("Your own f")
-    opened.type("f(x, θ), then Enter", "abs(x1 - theta1) < 0.5")
-    window = opened.wait_for_other("densities", "target", before)
-    opened.wait_for_text("No proposals have been trained for this f")
-    x = opened.data("densities", "x")
-    inside = x[window > 1e-6 * window.max()]
-    assert 0.5 <= inside.min() <= inside.max() <= 1.5
-    opened.wait("() => new URLSearchParams(location.search).get('f') == 'abs(x1 - theta1) < 0.5'")
-    opened.type("f(x, θ), then Enter", "abs(x1 - y) < 0.5")
-    opened.wait_for_text("Column 10: f does not depend on y")
-    np.testing.assert_array_equal(opened.data("densities", "target"), window)
-
-
 def test_each_tab_opens_its_card(at):
     opened = at()
     for name, content in CARDS.items():
@@ -213,13 +197,3 @@ def test_axe_finds_nothing(at, scheme):
     opened.page.get_by_role("button", name="Details").first.click()
     opened.page.get_by_label("Two proposals, as a table").wait_for(state="visible")
     assert violations(opened.page) == []
-
-
-def test_what_is_shown_can_be_taken_home(at):
-    opened = at()
-    opened.wait_for_end(RUNS)
-    curves = opened.take_table("Relative error")
-    shown = [float(line["remse_mean"]) for line in curves if line["estimator"] == "snis-qm"]
-    np.testing.assert_allclose(
-        100 * np.sqrt(shown), opened.data("errors-snis-qm", "error"), rtol=1e-12
-    )

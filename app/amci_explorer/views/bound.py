@@ -99,15 +99,12 @@ class CountField(Typed):
 
     Arguments:
         state: What it changes, and follows.
-        name: The choice.
-        label: Its label; by default that of its declaration.
-        description: A sentence of help; by default the declaration's.
+        name: The choice, whose declaration has its label and a sentence of help.
     """
 
-    def __init__(self, state: Case, name: str, label: str = "", description: str = "") -> None:
+    def __init__(self, state: Case, name: str) -> None:
         declared: Any = Case.param[name]
-        text = str(getattr(state, name))
-        super().__init__(label or declared.label, text, description or declared.doc or "")
+        super().__init__(declared.label, str(getattr(state, name)), declared.doc or "")
 
         def take(event: Any) -> None:
             try:
