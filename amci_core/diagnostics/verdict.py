@@ -65,8 +65,8 @@ OWN, LEAST_OWN = 1 / 5, 1.5
 # The largest share of a squared residual in their sum, without draws of a defensive density: heavy
 # tails can pass by N alone.
 LARGEST_RESIDUAL = 1 / 20
-# Nats of Bernstein's bound beyond which densities do not integrate to one number: right ones pass it
-# in one of 4,000 estimates at most.
+# Nats of Bernstein's bound beyond which densities do not integrate to one number: right ones pass
+# it in one of 4,000 estimates at most.
 UNNORMALIZED = 9.0
 # A side of f with a smaller share of E1_plus + E1_minus does not matter.
 LEAST_SIDE = 0.01

@@ -12,6 +12,7 @@ import panel as pn
 import amci_explorer.server.guard  # noqa: F401  it begins when it is imported
 from amci_explorer.explorer import Explorer
 from amci_explorer.problems import registry
+from amci_explorer.server import compat
 from amci_explorer.server.session import callback, weakly
 from amci_explorer.shell import page
 from amci_explorer.state.links import decoded
@@ -19,6 +20,7 @@ from amci_explorer.views.style import VARIABLES
 
 log = logging.getLogger(__name__)
 FAILED = "The page could not be made. The server's log says why."
+compat.hide_working_directory()
 
 
 def open_page() -> None:

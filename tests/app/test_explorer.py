@@ -6,6 +6,7 @@ from html import escape
 from urllib.parse import urlencode
 
 import panel_material_ui as pmui
+import param
 import pytest
 from amci_explorer.compute import runner
 from amci_explorer.compute.results import Result, Results
@@ -235,7 +236,10 @@ def acts(widget):
     elif isinstance(widget, Slider):
         other = widget.start if widget.value != widget.start else widget.end
         # The errors' handle only shows values until it is let go.
-        if getattr(widget, "figure", "") != "errors":
+        if getattr(widget, "figure", "") == "errors":
+            with param.parameterized.discard_events(widget):
+                widget.value = other
+        else:
             yield "value", other
         yield "committed", widget.committed + 1
     elif isinstance(widget, pmui.Switch):

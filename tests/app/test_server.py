@@ -346,6 +346,16 @@ def test_odd_bytes_in_a_path_are_no_error_of_the_server(root, odd):
         assert "Traceback" not in text
 
 
+def test_a_page_does_not_name_the_folders_of_the_server(root):
+    async def body():
+        page = await Page.come(f"{root}/dashboard")
+        text = json.dumps(page.document)
+        assert str(Path.cwd()) not in text
+        assert str(Path.home()) not in text
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(
     "path", ["/dashboard", "/static/js/bokeh.min.js", "/nothing", "/components/"]
 )

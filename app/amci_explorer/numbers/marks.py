@@ -59,7 +59,9 @@ def marks(
         getattr(problem.support_plus(pair[1]), end, None) for end in ("upper_bound", "lower_bound")
     )
     is_threshold = pair[1] is not None and (below is None) != (above is None)
-    sides = ("above θ", "below θ")[:: 1 if above is not None else -1]
+    # Of several coordinates all must be there.
+    every = f" in all {problem.x.dim}" if problem.x.dim > 1 else ""
+    sides = (f"above θ{every}", f"below θ{every}")[:: 1 if above is not None else -1]
     return Marks(
         count,
         {NAMES[PROPOSALS[j]]: sampler.points[j].numpy() for j in drawn.present},

@@ -35,7 +35,7 @@ HIGHEST, ROOM, DECADES = SHARED["HIGHEST"], SHARED["ROOM"], SHARED["DECADES"]
 # How much ink is left of the case that is compared with.
 FAINT = 0.35
 # A proposal with no more of its mass elsewhere is said to match its target.
-APART = 0.25
+APART = 0.08
 SYMBOLS = {"q1": "q₁", "q1_minus": "q₁⁻", "q2": "q₂"}
 # All that is drawn is as high as this, with captions and numbers of the axis, in pixels.
 HEIGHT, CAPTION, NUMBERS = "var(--first, 400px)", 22, 26
@@ -211,7 +211,7 @@ class DensityPicture:
             symbol, target = SYMBOLS[name], targets[name]
             if signed and name == "q1":
                 symbol, target = f"{symbol}⁺", target.replace("f", "f⁺", 1)
-            apart = found.distance(name, PANELS[name]) > APART
+            apart = not found.distance(name, PANELS[name]) <= APART
             verb, end = "matches", ""
             if drawn is not None:
                 symbol, verb = f"{drawn.count} draws from {symbol}", "match"

@@ -48,12 +48,14 @@ COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
 SHARED = {1: "draws", 2: "draws, both proposals together"}
 WIDTHS = {"amci-cv": 4, "amci": 3}
 LABELS = ("x", "y", "text", "colour", "size", "style")
+# Without a row Bokeh 3.9 looks for a font without a name.
+UNLABELLED = (np.nan, np.nan, "", "black", "13px", "normal")
 # How strong a line is where the runs do not determine the error.
 FAINT = 0.35
 # Of the picture beside its frame, in pixels: below it, and at its right, for values and names.
-BELOW, MARGIN = 52, 124
+BELOW, MARGIN, WIDE_MARGIN = 52, 124, 176
 # Heights of rows of text by their size, in pixels; longer values are written smaller.
-ROWS, LONG = {"16px": 20.0, "13px": 15.0}, 12
+ROWS, LONG, GAP = {"16px": 20.0, "13px": 15.0}, 12, 4.0
 # A power of ten where a number would be all zeros.
 TICKS = """
     const digits = Math.round(Math.log10(tick)), raised = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -124,6 +126,7 @@ class ErrorPicture:
         self._other = source("a", ("xs", "ys", "colour"))
         self._dots = source("dots", ("x", "y", "colour"))
         self._labels = source("labels", LABELS)
+        self._write([])
         shown.multi_line(
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )
@@ -167,6 +170,7 @@ class ErrorPicture:
         """Shows no curves."""
         for source in self.figure.select({"type": ColumnDataSource}):
             source.data = {column: [] for column in source.data}
+        self._write([])
 
     def show(
         self,
@@ -227,7 +231,9 @@ class ErrorPicture:
         }
         values = {name: value(curves, name, at, measure, complete=complete) for name in ends}
         labels = [_rows(text, plain_name(name, proposals)) for name, text in values.items()]
-        if sum(map(_height, labels)) > self.inner_height:
+        crowded = sum(map(_height, labels)) > self.inner_height
+        self.figure.min_border_right = WIDE_MARGIN if crowded else MARGIN
+        if crowded:
             # Not enough room for names in words.
             labels = [
                 [(f"{text} {ESTIMATORS[name].short or ESTIMATORS[name].label}", "13px", "bold")]
@@ -245,12 +251,16 @@ class ErrorPicture:
         middles = apart(places, low, high, height=self.inner_height, heights=heights)
         rows = []
         for name, label, y, height in zip(ends, labels, middles, heights, strict=True):
-            above = height / 2
+            above = (height - GAP) / 2
             for text, size, style in label:
                 top = float(y * (high / low) ** (above / self.inner_height))
                 rows.append((x, top, text, ESTIMATORS[name].colour(self._dark), size, style))
                 above -= ROWS[size]
-        self._labels.data = {column: [row[i] for row in rows] for i, column in enumerate(LABELS)}
+        self._write(rows)
+
+    def _write(self, rows: list[Any]) -> None:
+        columns = zip(*(rows or [UNLABELLED]), strict=True)
+        self._labels.data = dict(zip(LABELS, map(list, columns), strict=True))
 
 
 def error_curves(
@@ -342,7 +352,7 @@ def _rows(text: str, name: str) -> Rows:
 
 
 def _height(rows: Rows) -> float:
-    return sum(ROWS[size] for _, size, _ in rows)
+    return GAP + sum(ROWS[size] for _, size, _ in rows)
 
 
 def apart(

@@ -13,6 +13,7 @@ __all__ = [
     "Prompt",
     "PromptText",
     "frozen",
+    "hide_working_directory",
     "start_busy_timer",
     "sweep_soon",
     "wrap",
@@ -26,6 +27,7 @@ from contextvars import Context
 from typing import Any
 
 import panel as pn
+from bokeh.model import Model
 from panel.io.document import _WRITE_BLOCK, _WRITE_MSGS, schedule_write_events
 
 from amci_explorer.js.scripts import source
@@ -71,6 +73,16 @@ def wrap(place: Any, name: str, ours: Callable[..., Any]) -> None:
         return ours(theirs, *arguments, **options)
 
     setattr(place, name, call)
+
+
+def hide_working_directory() -> None:
+    """Takes the server's working directory out of what is sent with every page.
+
+    Panel 1.9.4, "The default of a file selector is sent with every page".
+    """
+    for name, kind in Model.model_class_reverse_map.items():
+        if name.startswith("FileSelector"):
+            kind.lookup("directory").property._default = ""
 
 
 def start_busy_timer() -> None:

@@ -113,7 +113,8 @@ def _refusal(
         name = f"{request.host[:40]!r}"
         return 403, f"No such host: {name}. To add one: make serve ORIGIN=name:port"
     # No file's name has a NUL; Tornado's files would fail at it.
-    if any(unused in path for unused in UNUSED) or "\0" in unquote(path):
+    path = unquote(path)
+    if any(unused in path for unused in UNUSED) or "\0" in path:
         return 404, "Page not found (404)."
     # Bokeh would take a session's id or token from a link: its author would share the session.
     named = {"bokeh-session-id", "bokeh-token"} & request.arguments.keys()

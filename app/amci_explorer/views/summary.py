@@ -24,7 +24,7 @@ from amci_explorer.views.layout import HTML, WIDE, column, hide, row
 from amci_explorer.views.style import VERDICTS
 from amci_explorer.words.headline import measured
 
-RELIABLE = LEVELS[0]
+RELIABLE, MORE_DRAWS, _ = LEVELS
 DEFAULT = "amci-cv"
 # Each ESS within this of the number of draws is called that number.
 ALL = 0.995
@@ -103,7 +103,10 @@ class SummaryCard(Card):
 
     def _in_a_line(self, found: Summary) -> str:
         best, mu, level = found.row(DEFAULT), found.mu, found.level
-        reliable = found.verdict == RELIABLE
+        judged, reason = found.verdict, found.reason
+        if judged == RELIABLE and not np.isfinite(best.interval).all():
+            judged, reason = MORE_DRAWS, "Too few draws for an interval."
+        reliable = judged == RELIABLE
         text, digits = measured(best.value, *best.interval)
         value, *rest = text.partition(" ±")
         estimate = f"μ = <b>{value}</b>{''.join(rest)}"
@@ -122,12 +125,10 @@ class SummaryCard(Card):
         parts = [f"{estimate}, {truth}", mismatch]
         if reliable and not math.isnan(found.training):
             parts.append(f"trained once in <b>{duration(found.training)}</b>")
-        colour = f"--level: var(--{VERDICTS[found.verdict]})"
+        colour = f"--level: var(--{VERDICTS[judged]})"
         trust = f"Its 95 % interval can{'' if reliable else 'not'} be trusted"
-        verdict = (
-            f'<span class="badge" title="{trust}" style="{colour}">{found.verdict.capitalize()}'
-        )
-        verdict += "</span>" if reliable else f"</span><span>{escape(found.reason)}</span>"
+        verdict = f'<span class="badge" title="{trust}" style="{colour}">{judged.capitalize()}'
+        verdict += "</span>" if reliable else f"</span><span>{escape(reason)}</span>"
         line = "".join(f"<span>{part}</span>" for part in parts)
         return f"<p>{verdict}{line}</p>".replace(" × ", "\u00a0×\u00a0")
 

@@ -19,6 +19,11 @@ from amci_explorer.text import number
 
 # Below this mismatch, in nats, f is nearly the same everywhere.
 LITTLE = 0.1
+# Shares of posterior draws that f needs: above them some get there, or many; and their expected
+# number below which none does.
+RARE, COMMON, NEVER = 0.01, 0.1, 1e-3
+# Fewer simulated observations do not tell how rare an observation is.
+FEWEST = 10
 # Vectors with more coordinates, and expressions of more characters, are not written out.
 LONGEST, LONGEST_F = 3, 24
 # Relative error below which a number is exact to rounding.
@@ -115,12 +120,12 @@ def lesson(
         why = f"{both}{rest} need different draws."
     else:
         share = math.exp(-level.value)
-        often = (
-            "only sometimes" if share > 0.1 else "hardly ever" if share * draws > 0.1 else "never"
-        )
-        often = "need not" if math.isnan(share) else often
+        hardly = "hardly ever" if share * draws > NEVER else "never"
+        often = "need not" if math.isnan(share) else "only sometimes" if share > RARE else hardly
         there = "there" if known else "where f is large"
-        miss = f"; {_in('q1', 'draws that get there')} miss {of_y}" if evidence else ""
+        # The fewer posterior draws get there, the less of the posterior do draws that are there.
+        serve = "are poor for p(y)" if share > COMMON else f"miss most of the {of_x}"
+        miss = f"; {_in('q1', 'draws that get there')} {serve}" if evidence else ""
         why = f"{good} {often} get {there}{miss}."
     if not evidence and problem.nonnegative:
         one = "uses one proposal, for the one unknown integral"
@@ -136,6 +141,8 @@ def how_extreme(problem: Problem, y: Sequence[float]) -> str:
     found = as_extreme(problem, y)
     if not found:
         return f"None of {DRAWS:,} simulated observations is as extreme."
+    if found < FEWEST:
+        return f"Fewer than 1 in {DRAWS // FEWEST:,} simulated observations are as extreme."
     if found > 0.1 * DRAWS:
         return f"About {100 * found / DRAWS:.0f} in 100 simulated observations are as extreme."
     return f"About 1 in {float(f'{DRAWS / found:.2g}'):,.0f} simulated observations is as extreme."
