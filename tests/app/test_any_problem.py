@@ -198,7 +198,7 @@ def test_the_way_without_a_truth_is_measured_from_the_reference_value(opened):
         assert line.dimension_values("value")[-1] == pytest.approx(off)
         card.way.panel.get_root()
         assert "estimate − reference, in % of it" in card.way.figure.yaxis.axis_label
-        assert "the reference is" in card.way.figure.html_attributes["aria-label"]
+        assert "relative to the reference" in card.way.figure.html_attributes["aria-label"]
 
     opened(CASES["beyond"], read)
 

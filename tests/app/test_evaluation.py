@@ -48,19 +48,6 @@ def test_what_is_stored_is_shown_with_its_origin():
     assert "below the best that any one proposal can do in 100.0 % of the cases" in told
 
 
-def test_the_list_holds_the_hardest_case_first_and_leads_to_it():
-    state = Case("tail-1d")
-    card = shown(state)
-    cases = card.shown.value.cases
-    first = list(card.cases.options.values())[1]
-    assert first == int(cases.by_name["amci"]["remse"][:, -1].argmax())
-    card.cases.value = first
-    np.testing.assert_allclose(state.y, cases.y[first], rtol=1e-5)
-    (yours,) = (each for each in card.picture.shown if each.group == "Yours")
-    errors = cases.by_name["amci"]["remse"]
-    np.testing.assert_array_equal(yours.dimension_values("error"), errors[first])
-
-
 def test_another_estimators_cases_can_be_looked_at():
     state = Case("tail-1d")
     card = shown(state)

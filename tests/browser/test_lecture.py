@@ -1,4 +1,4 @@
-"""The lecture: headline, tour, film and draws one by one, on a desk and on a phone."""
+"""The lecture: headline, tour, training history and draws one by one, on a desk and on a phone."""
 
 import re
 
@@ -57,7 +57,7 @@ def test_the_tour_goes_on_by_buttons_and_keys_on_a_dark_phone_too(visit):
     opened.wait_for_value(Y, 1.0)
 
 
-def test_the_film_plays_from_its_start_and_moves_densities_and_errors(visit):
+def test_the_training_history_plays_from_its_start_and_moves_densities_and_errors(visit):
     opened = visit(QUERY)
     opened.wait_for_end(50)
     opened.unfold("Proposals")

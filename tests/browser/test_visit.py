@@ -28,7 +28,7 @@ TINY = """() => {
 CARDS = {
     "Draw by draw": ".draws-player input[max='500']",
     "Sample reuse": "[aria-label^='Relative error over alpha and beta']",
-    "Diagnostics": "[aria-label^='Histogram of 1,000 log weights of E₁']",
+    "Diagnostics": "[aria-label^='Histogram of the weights of E₁']",
     "Amortization map": "[aria-label^='Amortization map']",
     "Evaluation": "text=100 cases drawn from p(y) p(θ)",
     "Train": "role=button[name='Start's]",

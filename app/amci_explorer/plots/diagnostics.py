@@ -111,7 +111,9 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
     unit, units = (abs(aim) / 100, "in % of it") if aim else (1.0, "in units of f")
     columns = {n: (along[n] - aim) / unit for n in ("value", "low", "high", "plain")}
     late = along.draws >= SHOWN_FROM * found.draws
-    ends = np.abs([columns[n][late] for n in ("value", "low", "high")])
+    # A wide interval on the way leaves the picture; the last one is in it.
+    last = [columns[n][-1:] for n in ("low", "high")]
+    ends = np.abs(np.concatenate([columns["value"][late], *last]))
     half = 1.2 * float(np.max(ends, initial=0.0, where=np.isfinite(ends))) or 1.0
     columns |= {n: np.clip(columns[n], -1e3 * half, 1e3 * half) for n in ("low", "high")}
     columns["draws"] = along.draws

@@ -10,7 +10,7 @@ import holoviews as hv
 import numpy as np
 
 from amci_core.estimators.draws import Array
-from amci_explorer.colours import SWEPT, YOURS
+from amci_explorer.colours import SWEPT
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.plots.style import axis, decades, draws_ticks, frame
 from amci_explorer.words.curves import CEILING, FLOOR
@@ -29,7 +29,6 @@ def evaluation(
     found: Evaluated,
     *,
     single: str = "amci",
-    rank: int | None = None,
     height: int = 460,
     dark: bool = False,
 ) -> hv.Overlay:
@@ -41,7 +40,6 @@ def evaluation(
     Arguments:
         found: The evaluation.
         single: The estimator whose single cases are thin lines.
-        rank: A case to point out, counted from 0.
         height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
@@ -81,12 +79,10 @@ def evaluation(
     errors = np.empty((0, len(draws)))
     if found.cases is not None and single in found.cases.by_name:
         errors = _drawn(found.cases.by_name[single]["remse"])
-    yours = [] if rank is None or not len(errors) else np.c_[draws, errors[rank]]
     picture = [
         *bands,
         _single_cases(found, errors).opts(color=SWEPT[single].colour(dark)),
         *lines,
-        hv.Curve(yours, DRAWS, ERROR, group="Yours").opts(color=YOURS.colour(dark), line_width=3),
     ]
     return hv.Overlay(picture).opts(
         hv.opts.Overlay(

@@ -11,7 +11,7 @@ import numpy as np
 
 from amci_core.evaluation import ReuseErrors
 from amci_explorer.colours import YOURS
-from amci_explorer.plots.style import NOWHERE, axis, frame
+from amci_explorer.plots.style import NOWHERE, axis, frame, short_ticks
 
 FLOOR, CEILING = 1e-18, 1e6
 # The map's darkest colour: ten times off. What is worse need not be told apart.
@@ -70,7 +70,7 @@ def reuse_map(
         clipping_colors={"NaN": "transparent"},
         colorbar=True,
         clabel="relative mean squared error",
-        colorbar_opts={"width": 12, "padding": 8},
+        colorbar_opts={"width": 12, "padding": 8, "formatter": short_ticks()},
         tools=["hover"],
         hover_tooltips=[("α, β", "$x{0.00}, $y{0.00}"), ("ReMSE", "@remse{0.00e+0}")],
     )
@@ -78,7 +78,8 @@ def reuse_map(
     def mark(at: Any, group: str, label: str, **looks: Any) -> hv.Points:
         return hv.Points([at or NOWHERE], [ALPHA, BETA], group=group, label=label).opts(**looks)
 
-    looks = {"fill_color": "white", "line_color": "black", "line_width": 1.5}
+    # Gray shows on either page, in the legend too.
+    looks = {"fill_color": "white", "line_color": "dimgray", "line_width": 1.5}
     marks = (
         ("smallest error", errors.best, "star", 17),
         ("α*, β* of the paper", _predicted(errors, errors.paper), "diamond", 13),

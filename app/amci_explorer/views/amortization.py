@@ -26,7 +26,7 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
 from amci_explorer.views.picture import WORDS, Picture
-from amci_explorer.words.plane import about_map, about_place
+from amci_explorer.words.plane import about_place
 
 OUTSIDE = "Your case lies outside this plane: coordinates that move together differ."
 
@@ -77,8 +77,9 @@ class MapCard(Card):
         labels, self._layer = plane_axes(self.state.problem), self.state.layer
         at = self._at(found)
         picture = amortization_map(found, self._layer, at=at, labels=labels, dark=self.dark)
-        shows = layers(self.state.problem)[self._layer]
-        self.map.draw(picture, f"{about_map(found, labels)} Its colours show: {shows}.")
+        shows, axes = layers(self.state.problem)[self._layer], (found.x.name, found.y.name)
+        across, upwards = (labels.get(name, name) for name in axes)
+        self.map.draw(picture, f"Amortization map: {shows}, over {across} and {upwards}.")
         self._say(found, at)
 
     def redraw(self) -> None:

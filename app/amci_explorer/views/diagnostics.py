@@ -25,10 +25,8 @@ from amci_explorer.views.picture import Picture
 from amci_explorer.views.status import VERDICT, verdict
 from amci_explorer.words.diagnosis import (
     about_answer,
-    about_histogram,
     about_terms,
     about_verdict,
-    about_way,
     pretty,
 )
 
@@ -80,8 +78,9 @@ class DiagnosticsCard(Card):
         for term in found.terms:
             name = pretty(term.name, signed=signed)
             picture = weights_histogram(term, name, dark=self.dark)
-            self._weights[term.name].draw(picture, about_histogram(term, name))
-        self.way.draw(running_estimate(found, dark=self.dark), about_way(found))
+            self._weights[term.name].draw(picture, f"Histogram of the weights of {name}.")
+        words = f"The estimate along the draws, relative to the {found.mu.name}."
+        self.way.draw(running_estimate(found, dark=self.dark), words)
         # An answer is the case's: for another one it has to be asked for.
         self.find.visible = found.level != LEVELS[0]
         self.find.disabled = self.results.is_running(ANSWER)

@@ -16,6 +16,7 @@ from bokeh.models import ColumnDataSource, Div, Range1d
 from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.play import MOST, Playback
+from amci_explorer.plots.style import draws_ticks, short_ticks
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.case import Case
 from amci_explorer.text import doubt, number
@@ -62,6 +63,8 @@ class PlayCard(Card):
         looks |= {"x_label": "draws per proposal", "y_label": "μ ± 2 standard errors"}
         ranges = {"x_range": Range1d(1, MOST), "y_range": Range1d(0, 1)}
         self.estimate = picture("play-estimate", x_axis_type="log", **looks, **ranges)
+        self.estimate.xaxis.formatter = draws_ticks()
+        self.estimate.yaxis.formatter = short_ticks()
         follow, played = self.theme.follow, {"source": self.played}
         for name, shape in PROPOSALS.items():
             at = {"x": f"{name}_x", "y": f"{name}_weight"}

@@ -19,7 +19,7 @@ from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, WIDE, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.words.reuse import about_map, about_reuse
+from amci_explorer.words.reuse import about_reuse
 
 STYLE = f"""
 table {{ border-spacing: 0; font-size: var(--text); font-variant-numeric: tabular-nums; }}
@@ -75,7 +75,8 @@ class ReuseCard(Card):
 
     def draw(self, found: ReuseErrors, *, complete: bool) -> None:
         at = {"alpha": self.state.alpha, "beta": self.state.beta}
-        self.map.draw(reuse_map(found, **at, dark=self.dark), about_map(found))
+        words = "Relative error over alpha and beta; the table below has its smallest values."
+        self.map.draw(reuse_map(found, **at, dark=self.dark), words)
         self.text.object = about_reuse(found, **at)
 
     def redraw(self) -> None:

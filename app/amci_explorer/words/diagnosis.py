@@ -4,10 +4,8 @@ from __future__ import annotations
 
 __all__ = [
     "about_answer",
-    "about_histogram",
     "about_terms",
     "about_verdict",
-    "about_way",
     "pretty",
     "sentence",
 ]
@@ -70,25 +68,6 @@ def _harder(found: Diagnosis) -> str:
         return "Which integral is harder is not clear at this number of draws."
     term = found.terms[costs.index(max(costs))]
     return f"{pretty(term.name, signed=False)} is the harder integral: most error comes from it."
-
-
-def about_way(found: Diagnosis) -> str:
-    """The text alternative of the running estimate."""
-    low, high = (number(float(ends[-1]), 4) for ends in (found.along.low, found.along.high))
-    truth = "not known" if math.isnan(found.mu.value) else number(found.mu.value, 4)
-    return (
-        f"After {found.draws:,} draws from each proposal the estimate is "
-        f"{number(found.estimate, 4)}, with 95 % interval {low} to {high}; the {found.mu.name} is "
-        f"{truth}."
-    )
-
-
-def about_histogram(term: TermWeights, label: str) -> str:
-    """The text alternative of a term's histogram of weights."""
-    return (
-        f"Histogram of {term.nonzero:,} log weights of {label}, from {term.edges[0]:.2g} to "
-        f"{term.edges[-1]:.2g} in powers of ten of their mean. k-hat: {about_k(term)}."
-    )
 
 
 def about_k(term: TermWeights) -> str:

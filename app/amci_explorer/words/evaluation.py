@@ -2,7 +2,7 @@ r"""What an evaluation over many cases says, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_evaluation", "about_picture"]
+__all__ = ["about_evaluation"]
 
 import numpy as np
 
@@ -39,16 +39,6 @@ def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str
     if undetermined := own.get("undetermined", [0])[-1]:
         words.append(f"Too few runs to say in {percent(undetermined)} of the cases.")
     return " ".join(words)
-
-
-def about_picture(found: Evaluated) -> str:
-    """The text alternative of the picture."""
-    names = [name for name in found.estimators if name in SWEPT]
-    medians = ", ".join(f"{SWEPT[name].label} {_last(found, name)}" for name in names)
-    return (
-        f"Median over {_counted(found)} of the relative mean squared error with "
-        f"{found.draws[-1]:,} draws: {medians}."
-    )
 
 
 def _counted(found: Evaluated) -> str:

@@ -2,14 +2,11 @@ r"""What the amortization map says, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_map", "about_place"]
-
-from collections.abc import Mapping
+__all__ = ["about_place"]
 
 import numpy as np
 
 from amci_core.amortization import AmortizationMap
-from amci_core.evaluation.cases import of_cases
 from amci_explorer.text import number, percent, terms
 
 
@@ -29,17 +26,3 @@ def about_place(found: AmortizationMap, at: tuple[float, float]) -> str:
     if not np.isnan(ratio):
         said += f" The best that any one proposal can do is {number(ratio, 1)} times AMCI's error."
     return said
-
-
-def about_map(found: AmortizationMap, labels: Mapping[str, str]) -> str:
-    """The text alternative of a map, whose axes are called so."""
-    variance = found.relative_variance
-    j, i = np.unravel_index(int(np.nan_to_num(variance).argmax()), variance.shape)
-    first, second = (labels.get(axis.name, axis.name) for axis in (found.x, found.y))
-    middle, top = (number(float(v), 2) for v in (np.nanmedian(variance), variance[j, i]))
-    across, upwards = (number(float(v), 3) for v in (found.x.values[i], found.y.values[j]))
-    known = of_cases(int((~np.isnan(variance)).sum()), found.cases, "with μ = 0")
-    return (
-        f"Relative variance per draw over {first} and {second}, {known}. Its median is {middle}; "
-        f"it is largest, {top}, at {across} and {upwards}."
-    )

@@ -2,7 +2,7 @@ r"""What sharing draws does, in words."""
 
 from __future__ import annotations
 
-__all__ = ["about_map", "about_reuse"]
+__all__ = ["about_reuse"]
 
 import numpy as np
 
@@ -38,15 +38,6 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
     text = " ".join(filter(None, parts))
     table = f"<table>{head}{''.join(rows)}</table>"
     return f'<div class="wide" tabindex="0">{table}</div><p>{text}</p>'
-
-
-def about_map(found: ReuseErrors) -> str:
-    """The text alternative of the complete map."""
-    least = "no error below 1 is determined by these runs"
-    if found.best is not None:
-        alpha, beta = found.best
-        least = f"the smallest is {_error(found, alpha, beta)}, at ({alpha:.2f}, {beta:.2f})"
-    return f"Relative error over alpha and beta, {_counted(found)}: {least}."
 
 
 def _error(found: ReuseErrors, alpha: float, beta: float) -> str:
