@@ -155,7 +155,7 @@ def test_small_mismatch_leaves_amci_a_small_lead(at_preset):
 
 
 def test_far_from_training_amci_is_wrong_though_its_own_draws_agree(at_preset):
-    curves, _, summary = at_preset["badly trained: do not trust"]
+    curves, _, summary = at_preset["badly trained"]
     assert (curves["amci"].remse_median > 0.1).all()
     assert summary.effective["E1_plus"] < 1
     row = summary.rows[0]
@@ -164,7 +164,7 @@ def test_far_from_training_amci_is_wrong_though_its_own_draws_agree(at_preset):
 
 
 def test_with_control_variates_the_same_draws_repair_it(at_preset):
-    curves, _, _ = at_preset["badly trained: do not trust"]
+    curves, _, _ = at_preset["badly trained"]
     own, control = (curves[name].remse_median[-1] for name in ("amci", "amci-cv"))
     assert 10 * control < own
 

@@ -7,6 +7,7 @@ __all__ = ["MarginalDensities", "marginal_densities"]
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -272,17 +273,34 @@ def marginal_densities(
     )
 
 
+@singledispatch
+def _normals(_: Problem, y: Tensor, theta: Tensor | None) -> dict[str, Normal]:
+    """The posterior and g, for the problems where they are normal, or a cut one."""
+    return {}
+
+
+@_normals.register
+def _(problem: GaussianModel, y: Tensor, theta: Tensor | None) -> dict[str, Normal]:
+    return {"posterior": Normal(problem.posterior_mean(y).numpy(), problem.posterior_covariance)}
+
+
+@_normals.register
+def _(problem: GaussianTail, y: Tensor, theta: Tensor) -> dict[str, Normal]:
+    mean, covariance = problem.posterior_mean(y).numpy(), problem.posterior_covariance
+    target = Normal(mean, covariance, theta.numpy())
+    return {"posterior": Normal(mean, covariance), "target": target}
+
+
 def _found(
     problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None
 ) -> tuple[dict[str, Normal | Drawn], dict[str, str], float]:
     """All densities by name; why some are not judged, in words; and KL(g || q1), or NaN."""
     found: dict[str, Normal | Drawn] = {}
     model, divergence = getattr(problem, "original", problem), math.nan
-    if isinstance(model, GaussianModel):
-        mean, covariance = model.posterior_mean(y).numpy(), model.posterior_covariance
-        found["posterior"] = Normal(mean, covariance)
-        if isinstance(problem, GaussianTail) and theta is not None:
-            found["target"] = Normal(mean, covariance, theta.numpy())
+    found |= _normals(model, y, theta)
+    if model is not problem:
+        # Of another f.
+        found.pop("target", None)
     made: Any = proposals.at(y, theta)
     for j, name in enumerate(WANTED):
         proposal, known = proposals.by_name.get(PROPOSALS[j]), found.get(WANTED[name])

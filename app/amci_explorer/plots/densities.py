@@ -39,6 +39,8 @@ APART = 0.08
 SYMBOLS = {"q1": "q₁", "q1_minus": "q₁⁻", "q2": "q₂"}
 # All that is drawn is as high as this, with captions and numbers of the axis, in pixels.
 HEIGHT, CAPTION, NUMBERS = "var(--first, 400px)", 22, 26
+# A plane beside the other, or below it on a phone.
+BESIDE = ":host { flex: 1 1 200px !important; min-width: 0; width: auto !important; }"
 CAPTIONS = f"""
 :host {{ width: 100%; min-height: {CAPTION}px; }}
 .bk-clearfix {{ font-size: var(--small, 13px); line-height: {CAPTION - 2}px;
@@ -158,9 +160,12 @@ class DensityPicture:
                 each.stylesheets = [own_height, NO_TOUCH]
             beside = row(*drawn, sizing_mode="stretch_width", spacing=4)
             parts = [self._captions[name], *(drawn if len(drawn) == 1 else [beside])]
-            rows.append(column(*parts, sizing_mode="stretch_width", spacing=0))
+            looks = {} if self._has_line else {"stylesheets": [BESIDE]}
+            rows.append(column(*parts, sizing_mode="stretch_width", spacing=0, **looks))
         together = column if self._has_line else row
         self.layout: LayoutDOM = together(*rows, sizing_mode="stretch_width", margin=0)
+        if not self._has_line:
+            self.layout.stylesheets = [":host { flex-wrap: wrap; }"]
 
     @staticmethod
     def kind(found: Any) -> tuple[Any, ...]:

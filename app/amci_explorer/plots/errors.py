@@ -47,13 +47,18 @@ COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
 # Names of the x axis by the number of proposals, and widths of lines.
 SHARED = {1: "draws", 2: "draws, both proposals together"}
 WIDTHS = {"amci-cv": 4, "amci": 3}
-LABELS = ("x", "y", "text", "colour", "size", "style")
-# Without a row Bokeh 3.9 looks for a font without a name.
-UNLABELLED = (np.nan, np.nan, "", "black", "13px", "normal")
+LABELS = ("x", "y", "text", "colour")
+# Sizes and styles of labels, each a column of texts: Bokeh 3.9 looks for a font without a name
+# where columns say them.
+LOOKS = {
+    "16px-bold": ("16px", "bold"),
+    "13px-bold": ("13px", "bold"),
+    "13px-normal": ("13px", "normal"),
+}
 # How strong a line is where the runs do not determine the error.
 FAINT = 0.35
 # Of the picture beside its frame, in pixels: below it, and at its right, for values and names.
-BELOW, MARGIN, WIDE_MARGIN = 52, 124, 176
+BELOW, MARGIN, WIDE_MARGIN = 52, 124, 150
 # Heights of rows of text by their size, in pixels; longer values are written smaller.
 ROWS, LONG, GAP = {"16px": 20.0, "13px": 15.0}, 12, 4.0
 # A power of ten where a number would be all zeros.
@@ -125,8 +130,7 @@ class ErrorPicture:
         self._sources = {each: source(each, COLUMNS) for each in ESTIMATORS}
         self._other = source("a", ("xs", "ys", "colour"))
         self._dots = source("dots", ("x", "y", "colour"))
-        self._labels = source("labels", LABELS)
-        self._write([])
+        self._labels = source("labels", (*LABELS, *LOOKS))
         shown.multi_line(
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )
@@ -137,9 +141,10 @@ class ErrorPicture:
         )
         looks: dict[str, Any] = {"fill_color": "colour", "line_color": "colour"}
         shown.scatter(source=self._dots, size=9, level="overlay", **looks)
-        looks = {"text_color": "colour", "text_font_size": "size", "text_font_style": "style"}
-        looks |= {"x_offset": 8, "text_baseline": "top", "level": "overlay"}
-        shown.text(source=self._labels, **looks)
+        looks = {"text_color": "colour", "x_offset": 8, "text_baseline": "top", "level": "overlay"}
+        for column, (size, style) in LOOKS.items():
+            looks |= {"text": column, "text_font_size": size, "text_font_style": style}
+            shown.text(source=self._labels, **looks)
         lines = list(self._lines.values())
         shown.add_tools(HoverTool(renderers=lines, tooltips=TIPS, visible=False))
         self.paint(dark)
@@ -170,7 +175,6 @@ class ErrorPicture:
         """Shows no curves."""
         for source in self.figure.select({"type": ColumnDataSource}):
             source.data = {column: [] for column in source.data}
-        self._write([])
 
     def show(
         self,
@@ -236,8 +240,8 @@ class ErrorPicture:
         if crowded:
             # Not enough room for names in words.
             labels = [
-                [(f"{text} {ESTIMATORS[name].short or ESTIMATORS[name].label}", "13px", "bold")]
-                for name, text in values.items()
+                [(f"{_short(text)} {style.short or style.label}", "13px", "bold")]
+                for style, text in ((ESTIMATORS[name], text) for name, text in values.items())
             ]
         self._label(ends, labels, float(curves.draws[-1]), low, high)
         return shown
@@ -254,13 +258,12 @@ class ErrorPicture:
             above = (height - GAP) / 2
             for text, size, style in label:
                 top = float(y * (high / low) ** (above / self.inner_height))
-                rows.append((x, top, text, ESTIMATORS[name].colour(self._dark), size, style))
+                colour, look = ESTIMATORS[name].colour(self._dark), f"{size}-{style}"
+                rows.append((x, top, text, colour, *(text if look == n else "" for n in LOOKS)))
                 above -= ROWS[size]
-        self._write(rows)
-
-    def _write(self, rows: list[Any]) -> None:
-        columns = zip(*(rows or [UNLABELLED]), strict=True)
-        self._labels.data = dict(zip(LABELS, map(list, columns), strict=True))
+        self._labels.data = {
+            column: [row[i] for row in rows] for i, column in enumerate((*LABELS, *LOOKS))
+        }
 
 
 def error_curves(
@@ -349,6 +352,12 @@ def _rows(text: str, name: str) -> Rows:
     values = [(words, "16px" if len(words) <= LONG else "13px", "bold")]
     values += [("to say", "13px", "bold")] if text != words else []
     return [*values, *((row, "13px", "normal") for row in name.split("\n"))]
+
+
+def _short(value: str) -> str:
+    return {"too few runs to say": "?", "all estimates 0": "all 0"}.get(
+        value, value.replace("about ", "≈ ")
+    )
 
 
 def _height(rows: Rows) -> float:

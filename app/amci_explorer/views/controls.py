@@ -31,7 +31,7 @@ from amci_explorer.words.settings import about_reference
 MILLISECONDS_A_CHECKPOINT = 2500
 TOP = """
 :host { flex-wrap: nowrap !important; align-items: flex-start !important; }
-:host > div:first-of-type { flex: none !important; width: 240px !important; }
+:host > div:first-of-type { flex: none !important; width: 290px !important; }
 @media (max-width: 599.95px) { :host > div:first-of-type { width: 210px !important; } }
 """
 TRY = "p { margin: 0; font-size: var(--small); line-height: 36px; color: var(--muted); }"

@@ -138,5 +138,5 @@ class ErrorCard(Card):
             self.state.commit()
 
     def _box(self, name: str, label: str) -> pmui.Checkbox:
-        looks: dict[str, Any] = {"size": "small", "margin": 0, "stylesheets": [SMALL]}
+        looks: dict[str, Any] = {"size": "small", "margin": (0, 12, 0, 0), "stylesheets": [SMALL]}
         return tie(self.state, name, pmui.Checkbox(label=label, **looks))

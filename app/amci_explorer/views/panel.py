@@ -86,7 +86,8 @@ class DensityPanel:
             figure="densities-q1", moves=["theta", 0], label="Line of θ in the picture", margin=0
         )
         self.handle.on_move(self._grabbed)
-        looks: dict[str, Any] = {"sizing_mode": None, "width": 92, "stylesheets": [SMALL]}
+        looks: dict[str, Any] = {"sizing_mode": None, "width": 104, "margin": 0}
+        looks["stylesheets"] = [SMALL]
         self._choices = {
             name: bound(state, name, label, listed=True, **looks)
             for name, label in (

@@ -25,6 +25,7 @@ from amci_explorer.views.style import VERDICTS
 from amci_explorer.words.headline import measured
 
 RELIABLE, MORE_DRAWS, _ = LEVELS
+HEAD = ("estimator", "estimate", "standard error", "relative error")
 DEFAULT = "amci-cv"
 # Each ESS within this of the number of draws is called that number.
 ALL = 0.995
@@ -144,7 +145,14 @@ class SummaryCard(Card):
         around = f"95 % intervals, {'truth' if known else 'estimate'} ± {number(span, 2)}"
         head = "".join(
             f"<th>{name}</th>"
-            for name in ("estimator", "estimate", "standard error", "relative error", around, "")
+            for name in (
+                "estimator",
+                "estimate",
+                "standard error",
+                "relative error",
+                around,
+                "remark",
+            )
         )
         rows = "".join(
             f"<tr><td><i style='background: {ESTIMATORS[row.name].colour(self.dark)}'></i>"

@@ -27,7 +27,7 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         for name, at in points.items()
         if at is not None
     ]
-    head = "<tr><th></th><th>(α, β)</th><th>ReMSE</th></tr>"
+    head = "<tr><th>estimator</th><th>(α, β)</th><th>ReMSE</th></tr>"
     total, failed = sum(found.counts), int(found.failed.max())
     parts = [f"{_counted(found)}.", about_reference(found.truth)]
     if found.prediction_holds and not found.common:
