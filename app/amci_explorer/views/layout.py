@@ -171,7 +171,7 @@ def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> 
     # Panel lets no layout be taller than the window, and what comes next would lie on it. Its own
     # style is taken away and put back when the page is measured: without a display here every
     # box inside would be made anew, which a browser counts as a shift of the layout.
-    own = f"display: flex; gap: {gap}px; max-height: none !important;"
+    own = f"display: flex; gap: {gap}px; max-height: none !important; min-width: 0 !important;"
     # The button to scroll with that a column brings would take a gap of its own.
     sheet = f":host {{ {own} }} .scroll-button {{ display: none !important; }} {stylesheet}"
     return kind(*content, stylesheets=[sheet], **settings)

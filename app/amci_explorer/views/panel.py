@@ -41,6 +41,8 @@ COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot"} | COMPARING
 PICTURES = {"densities": "proposals", "course": "tumour size"}
 # A list beside the title, as low as that; its name is read, not shown.
+# Panel makes a row as wide as all of these lists together, hidden ones among them.
+WIDER = ":host { width: 104px !important; }"
 SMALL = """
 :host { margin: 0 0 0 8px !important; }
 .bk-input-group { margin: 0; }
@@ -86,8 +88,8 @@ class DensityPanel:
             figure="densities-q1", moves=["theta", 0], label="Line of θ in the picture", margin=0
         )
         self.handle.on_move(self._grabbed)
-        looks: dict[str, Any] = {"sizing_mode": None, "width": 104, "margin": 0}
-        looks["stylesheets"] = [SMALL]
+        looks: dict[str, Any] = {"sizing_mode": None, "width": 88, "margin": 0}
+        looks["stylesheets"] = [SMALL, WIDER]
         self._choices = {
             name: bound(state, name, label, listed=True, **looks)
             for name, label in (
