@@ -33,7 +33,7 @@ SMALL = """
 .MuiFormControlLabel-label { font-size: var(--small) !important; }
 """
 UNNAMED = """
-label { clip-path: inset(50%); }
+label { clip-path: inset(50%); width: 1px; overflow: hidden; white-space: nowrap; }
 .bk-input-group { padding: 0 !important; }
 select.bk-input { height: 30px !important; padding: 2px 10px !important; }
 """
