@@ -295,12 +295,13 @@ def _found(
     problem: Problem, proposals: Proposals, y: Tensor, theta: Tensor | None
 ) -> tuple[dict[str, Normal | Drawn], dict[str, str], float]:
     """All densities by name; why some are not judged, in words; and KL(g || q1), or NaN."""
-    found: dict[str, Normal | Drawn] = {}
     model, divergence = getattr(problem, "original", problem), math.nan
-    found |= _normals(model, y, theta)
-    if model is not problem:
-        # Of another f.
-        found.pop("target", None)
+    # With another f only the posterior is the original's.
+    found: dict[str, Normal | Drawn] = {
+        name: normal
+        for name, normal in _normals(model, y, theta).items()
+        if model is problem or name == "posterior"
+    }
     made: Any = proposals.at(y, theta)
     for j, name in enumerate(WANTED):
         proposal, known = proposals.by_name.get(PROPOSALS[j]), found.get(WANTED[name])

@@ -1,4 +1,4 @@
-r"""The pictures as HoloViews objects, the same for the page's cards and for notebooks."""
+r"""The pictures, by Bokeh and HoloViews, the same for the page's cards and for notebooks."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column, row
-from bokeh.models import ColumnDataSource, Div, FixedTicker, HoverTool, LayoutDOM, Range1d, Title
+from bokeh.models import ColumnDataSource, Div, FixedTicker, HoverTool, LayoutDOM, Range1d
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
@@ -25,7 +25,7 @@ from amci_explorer.numbers.marks import Marks, marks
 from amci_explorer.numbers.pictures import densities as numbers_of
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.tumour import TumourDensities
-from amci_explorer.plots.style import set_range
+from amci_explorer.plots.style import bare_figure, set_range
 from amci_explorer.text import number
 
 # Each proposal and what it should match; room above a curve and ends of a logarithmic axis in
@@ -227,20 +227,14 @@ class DensityPicture:
             caption.text = f'<b style="color: {ink}">{symbol}</b> {verb} {target}{end}'
 
     def _figure(self, name: str, **options: Any) -> figure:
-        shown = figure(
+        shown = bare_figure(
             name=name,
             height=150,
-            sizing_mode="stretch_width",
             tools="pan,box_zoom,reset,save",
-            # A finger that scrolls the page must not drag the picture.
-            active_drag=None,
-            active_scroll=None,
             toolbar_location="right",
             toolbar_inner=True,
             min_border=0,
             outline_line_color=None,
-            # Empty it takes no room.
-            title=Title(),
             **options,
         )
         shown.toolbar.logo = None
@@ -364,20 +358,16 @@ class CoursePicture:
     """
 
     def __init__(self, *, dark: bool = False) -> None:
-        shown = figure(
+        shown = bare_figure(
             name="course",
             height=200,
-            sizing_mode="stretch_width",
             x_axis_label="days since admission",
             y_axis_label="tumour size",
             x_range=Range1d(-2, 102),
             y_range=Range1d(10, 10_000),
             y_axis_type="log",
             tools="pan,box_zoom,reset,save",
-            active_drag=None,
-            active_scroll=None,
             toolbar_inner=True,
-            title=Title(),
             stylesheets=[
                 f":host {{ height: calc({HEIGHT} - {2 * CAPTION}px) !important;"
                 " flex: none !important; }",

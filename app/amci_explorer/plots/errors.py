@@ -17,13 +17,12 @@ from bokeh.models import (
     NumeralTickFormatter,
     Span,
 )
-from bokeh.plotting import figure
 from scipy.optimize import isotonic_regression
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS
-from amci_explorer.plots.style import decades, set_range
+from amci_explorer.plots.style import bare_figure, decades, set_range
 from amci_explorer.words.curves import (
     CEILING,
     FLOOR,
@@ -94,24 +93,18 @@ class ErrorPicture:
 
     def __init__(self, name: str = "errors", *, height: int = 400, dark: bool = False) -> None:
         self.inner_height = float(height - BELOW)
-        self.figure = shown = figure(
+        self.figure = shown = bare_figure(
             height=height,
-            sizing_mode="stretch_width",
             x_axis_type="log",
             y_axis_type="log",
             x_axis_label="draws",
             x_range=(1.8, 10_000),
             y_range=(1e-3, 1e3),
             tools="pan,box_zoom,wheel_zoom,reset,save",
-            # A finger that scrolls the page must not drag the picture.
-            active_drag=None,
-            active_scroll=None,
             toolbar_location="above",
             toolbar_inner=True,
             min_border_left=66,
             min_border_right=MARGIN,
-            # Its names stay on phones, see `fit_phones.js`.
-            tags=["named"],
         )
         self._ticks = CustomJSTickFormatter(code=TICKS, args={"unit": " %"})
         shown.yaxis.formatter = self._ticks

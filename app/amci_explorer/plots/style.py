@@ -2,13 +2,23 @@ r"""What the pictures have in common: their looks, and what HoloViews leaves to 
 
 from __future__ import annotations
 
-__all__ = ["NOWHERE", "axis", "decades", "draws_ticks", "frame", "set_range", "short_ticks"]
+__all__ = [
+    "NOWHERE",
+    "axis",
+    "bare_figure",
+    "decades",
+    "draws_ticks",
+    "frame",
+    "set_range",
+    "short_ticks",
+]
 
 from typing import Any
 
 import holoviews as hv
 import numpy as np
-from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter, Range1d
+from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter, Range1d, Title
+from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
 
@@ -37,6 +47,15 @@ def frame(height: int, **options: Any) -> dict[str, Any]:
         "legend_opts": LEGEND,
         **options,
     }
+
+
+def bare_figure(**options: Any) -> figure:
+    """An empty figure as wide as its place, which a finger that scrolls the page does not drag.
+
+    A title without text takes no room.
+    """
+    still = {"active_drag": None, "active_scroll": None}
+    return figure(sizing_mode="stretch_width", title=Title(), **still, **options)
 
 
 def short_ticks() -> CustomJSTickFormatter:

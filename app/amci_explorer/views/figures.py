@@ -33,13 +33,12 @@ from bokeh.models import (
     SelectionPolicy,
     Ticker,
     TickFormatter,
-    Title,
 )
 from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
 from amci_explorer.colours import ESTIMATORS, Style
-from amci_explorer.plots.style import set_range
+from amci_explorer.plots.style import bare_figure, set_range
 from amci_explorer.server.compat import ACCESSIBLE
 from amci_explorer.views.style import CROWDED
 
@@ -92,7 +91,6 @@ def picture(
     y_label: str,
     height: int,
     tools: str = "pan,box_zoom,wheel_zoom,reset",
-    caption: str = "",
     **options: Any,
 ) -> figure:
     """Creates an empty figure as wide as its place.
@@ -104,30 +102,20 @@ def picture(
         y_label: Label of the y axis, with the unit.
         height: Height in pixels.
         tools: Tools beside those that save it.
-        caption: A line above it.
         options: For `bokeh.plotting.figure`: ranges and kinds of axes.
     """
-    created = figure(
+    created = bare_figure(
         height=height,
-        sizing_mode="stretch_width",
         x_axis_label=x_label,
         y_axis_label=y_label,
         tools=f"{tools},save".strip(","),
-        # A finger that scrolls the page must not drag the picture.
-        active_drag=None,
-        active_scroll=None,
         toolbar_location="right",
         # The frame keeps its place when the numbers beside it grow.
         min_border_left=82,
         min_border_right=6,
-        # Empty it takes no room.
-        title=Title(),
         **options,
     )
     created.xaxis.ticker.desired_num_ticks = 6
-    if caption:
-        looks: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal"}
-        created.add_layout(Title(text=caption, **looks), "above")
     describe(created, alternative)
     dress(created, name)
     return created

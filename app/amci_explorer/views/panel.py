@@ -40,11 +40,10 @@ from amci_explorer.words import HELP, TITLES
 COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot"} | COMPARING
 PICTURES = {"densities": "proposals", "course": "tumour size"}
-# A list beside the title, as low as that; its name is read, not shown.
-# Panel makes a row as wide as all of these lists together, hidden ones among them.
-WIDER = ":host { width: 104px !important; }"
+# A list beside the title, as low as that; its name is read, not shown. Its width is not Panel's:
+# that makes a row as wide as all of its lists together, hidden ones among them.
 SMALL = """
-:host { margin: 0 0 0 8px !important; }
+:host { margin: 0 0 0 8px !important; width: 104px !important; }
 .bk-input-group { margin: 0; }
 label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 select { height: 26px !important; padding: 0 22px 0 8px !important; border-radius: 4px;
@@ -88,8 +87,7 @@ class DensityPanel:
             figure="densities-q1", moves=["theta", 0], label="Line of θ in the picture", margin=0
         )
         self.handle.on_move(self._grabbed)
-        looks: dict[str, Any] = {"sizing_mode": None, "width": 88, "margin": 0}
-        looks["stylesheets"] = [SMALL, WIDER]
+        looks: dict[str, Any] = {"sizing_mode": None, "width": 88, "stylesheets": [SMALL]}
         self._choices = {
             name: bound(state, name, label, listed=True, **looks)
             for name, label in (
