@@ -46,14 +46,18 @@ COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
 # Names of the x axis by the number of proposals, and widths of lines.
 SHARED = {1: "draws", 2: "draws, both proposals together"}
 WIDTHS = {"amci-cv": 4, "amci": 3}
-LABELS = ("x", "y", "text", "colour")
-# Sizes and styles of labels, each a column of texts: Bokeh 3.9 looks for a font without a name
-# where columns say them.
-LOOKS = {
-    "16px-bold": ("16px", "bold"),
-    "13px-bold": ("13px", "bold"),
-    "13px-normal": ("13px", "normal"),
+LABELS = ("x", "y", "text", "colour", "size", "style")
+# An unused row. Rows are as many as there can be, four to an estimator: Bokeh 3.9 may paint a new
+# one before it has its colour and font.
+UNUSED = {
+    "x": np.nan,
+    "y": np.nan,
+    "text": "",
+    "colour": "black",
+    "size": "13px",
+    "style": "normal",
 }
+ROWS_KEPT = 4 * len(ESTIMATORS)
 # How strong a line is where the runs do not determine the error.
 FAINT = 0.35
 # Of the picture beside its frame, in pixels: below it, and at its right, for values and names.
@@ -123,7 +127,7 @@ class ErrorPicture:
         self._sources = {each: source(each, COLUMNS) for each in ESTIMATORS}
         self._other = source("a", ("xs", "ys", "colour"))
         self._dots = source("dots", ("x", "y", "colour"))
-        self._labels = source("labels", (*LABELS, *LOOKS))
+        self._labels = source("labels", LABELS)
         shown.multi_line(
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )
@@ -134,12 +138,12 @@ class ErrorPicture:
         )
         looks: dict[str, Any] = {"fill_color": "colour", "line_color": "colour"}
         shown.scatter(source=self._dots, size=9, level="overlay", **looks)
-        looks = {"text_color": "colour", "x_offset": 8, "text_baseline": "top", "level": "overlay"}
-        for column, (size, style) in LOOKS.items():
-            looks |= {"text": column, "text_font_size": size, "text_font_style": style}
-            shown.text(source=self._labels, **looks)
+        looks = {"text_color": "colour", "text_font_size": "size", "text_font_style": "style"}
+        looks |= {"x_offset": 8, "text_baseline": "top", "level": "overlay"}
+        shown.text(source=self._labels, **looks)
         lines = list(self._lines.values())
         shown.add_tools(HoverTool(renderers=lines, tooltips=TIPS, visible=False))
+        self.clear()
         self.paint(dark)
 
     def _band(self, name: str, source: ColumnDataSource) -> Any:
@@ -166,8 +170,10 @@ class ErrorPicture:
 
     def clear(self) -> None:
         """Shows no curves."""
-        for source in self.figure.select({"type": ColumnDataSource}):
+        for source in (*self._sources.values(), self._other):
             source.data = {column: [] for column in source.data}
+        for source in (self._dots, self._labels):
+            _fill(source)
 
     def show(
         self,
@@ -221,11 +227,12 @@ class ErrorPicture:
         self._mark.location = float(curves.draws[at])
         known = {n: found[n]["error"][np.isfinite(found[n]["error"])] for n in shown}
         ends = {n: float(own[-1]) for n, own in known.items() if own.size and own[-1] <= high}
-        self._dots.data = {
-            "x": [float(curves.draws[at])] * len(ends),
-            "y": [float(found[name]["error"][at]) for name in ends],
-            "colour": [ESTIMATORS[name].colour(self._dark) for name in ends],
-        }
+        _fill(
+            self._dots,
+            x=[float(curves.draws[at])] * len(ends),
+            y=[float(found[name]["error"][at]) for name in ends],
+            colour=[ESTIMATORS[name].colour(self._dark) for name in ends],
+        )
         values = {name: value(curves, name, at, measure, complete=complete) for name in ends}
         labels = [_rows(text, plain_name(name, proposals)) for name, text in values.items()]
         crowded = sum(map(_height, labels)) > self.inner_height
@@ -251,12 +258,11 @@ class ErrorPicture:
             above = (height - GAP) / 2
             for text, size, style in label:
                 top = float(y * (high / low) ** (above / self.inner_height))
-                colour, look = ESTIMATORS[name].colour(self._dark), f"{size}-{style}"
-                rows.append((x, top, text, colour, *(text if look == n else "" for n in LOOKS)))
+                rows.append((x, top, text, ESTIMATORS[name].colour(self._dark), size, style))
                 above -= ROWS[size]
-        self._labels.data = {
-            column: [row[i] for row in rows] for i, column in enumerate((*LABELS, *LOOKS))
-        }
+        _fill(
+            self._labels, **{column: [row[i] for row in rows] for i, column in enumerate(LABELS)}
+        )
 
 
 def error_curves(
@@ -345,6 +351,12 @@ def _rows(text: str, name: str) -> Rows:
     values = [(words, "16px" if len(words) <= LONG else "13px", "bold")]
     values += [("to say", "13px", "bold")] if text != words else []
     return [*values, *((row, "13px", "normal") for row in name.split("\n"))]
+
+
+def _fill(source: ColumnDataSource, **columns: list[Any]) -> None:
+    """Gives a source these rows, and unused ones up to `ROWS_KEPT`."""
+    rows: dict[str, list[Any]] = {name: columns.get(name, []) for name in source.data}
+    source.data = {n: [*v, *[UNUSED[n]] * (ROWS_KEPT - len(v))] for n, v in rows.items()}
 
 
 def _short(value: str) -> str:
