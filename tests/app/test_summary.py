@@ -109,7 +109,7 @@ def test_the_line_holds_verdict_interval_truth_mismatch_and_training(in_a_loop):
     assert abs(value - truth) < half
     line = " ".join(found["line"].split())
     assert line.startswith("Reliable μ")
-    assert line.endswith("mismatch 8.5 nats trained once in 3 min")
+    assert line.endswith("mismatch 8.5 nats trained in 3 min")
 
 
 def test_an_unreliable_case_says_why_and_leads_to_an_answer(in_a_loop):

@@ -118,7 +118,7 @@ def is_chosen_and_its_figures_follow(opened, name, draws):
 
 
 def coordinates_move_together_or_one_by_one(opened, state):
-    opened.move("Observation y, all coordinates", 1)
+    opened.move("Observation y, all 5", 1)
     state.move(y=(1.0,) * 5)
     wait_for_truth(opened, state)
     opened.unfold("Each y")
@@ -126,7 +126,7 @@ def coordinates_move_together_or_one_by_one(opened, state):
     opened.move("Observation y, coordinate 2", 3)
     state.move(y=(1.0, 3.0, 1.0, 1.0, 1.0))
     wait_for_truth(opened, state)
-    opened.wait_for_value("Observation y, all coordinates", 1.4)
+    opened.wait_for_value("Observation y, all 5", 1.4)
 
 
 def another_coordinate_and_another_pair_can_be_looked_at(opened):
@@ -186,7 +186,7 @@ def test_five_coordinates_are_moved_and_looked_at_and_other_problems_chosen(visi
     the_map_can_be_called_off_and_run_again(opened)
     is_moved_and_diagnosed(opened, state)
     # A last move that the server puts off does not move the problem that comes next.
-    opened.slider("Observation y, all coordinates").focus()
+    opened.slider("Observation y, all 5").focus()
     for _ in range(5):
         opened.page.keyboard.press("ArrowRight")
     for name in ("gain-loss", "tail-1d"):

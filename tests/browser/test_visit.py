@@ -116,7 +116,7 @@ def test_a_kept_case_stays_in_sight_beside_another(at):
     opened = at()
     opened.wait_for_end(RUNS)
     kept = opened.data("densities", "q1")
-    opened.unfold("Compare with this case")
+    opened.unfold("Compare")
     opened.press("Keep this case as A")
     opened.wait_for_text("This case is kept as A.")
     opened.move(THETA, 2.0)

@@ -99,7 +99,7 @@ class Controls:
             "proposals": ("Proposals", [variant, self._messages["variant"], self._training]),
             "counts": ("Draws, runs, seed", [*self.widgets.values(), resample]),
             "own-f": ("Your own f", [self.target.panel]),
-            "compare": ("Compare with this case", [self._compare, self._reference]),
+            "compare": ("Compare", [self._compare, self._reference]),
             "downloads": ("Share and download", downloads),
         }
         named = self._sections.values()

@@ -128,7 +128,7 @@ class CaseControls:
 
         folded = sections((f"Each {'y' if name == 'y' else 'θ'}", single))
         folded.css_classes = ["later"]
-        every = self._coordinates(name, f"{labels[0]}, all coordinates", range(variable.dim))
+        every = self._coordinates(name, f"{labels[0]}, all {variable.dim}", range(variable.dim))
         return [every, folded]
 
     def _coordinates(self, name: str, label: str, moved: Sequence[int]) -> Slider:

@@ -125,7 +125,7 @@ class SummaryCard(Card):
             mismatch = f"mismatch <b>{number(level.value, 2)}{error} nats</b>"
         parts = [f"{estimate}, {truth}", mismatch]
         if reliable and not math.isnan(found.training):
-            parts.append(f"trained once in <b>{duration(found.training)}</b>")
+            parts.append(f"trained in <b>{duration(found.training)}</b>")
         colour = f"--level: var(--{VERDICTS[judged]})"
         trust = f"Its 95 % interval can{'' if reliable else 'not'} be trusted"
         verdict = f'<span class="badge" title="{trust}" style="{colour}">{judged.capitalize()}'
