@@ -21,12 +21,16 @@ def wait_for_variant(opened, name):
 def test_twenty_seconds_give_proposals_that_the_page_shows(visit):
     opened = visit("?theta=3&runs=100&draws=16&card=train")
     page = opened.page
-    page.get_by_role("button", name="Start", exact=True).wait_for(state="visible")
+    start = page.get_by_role("button", name="Start", exact=True)
+    start.scroll_into_view_if_needed()
+    top = start.bounding_box()["y"]
     before = opened.wait_for_data("densities", "q1")
     opened.press("Start")
     # They are chosen as soon as there are some, and sliders still move.
     wait_for_variant(opened, NAME)
     opened.wait_for_other("densities", "q1", before)
+    # The page stays where it is scrolled, but for a line more or less.
+    assert abs(start.bounding_box()["y"] - top) < 40
     opened.move("Threshold θ", 2.5)
     opened.wait_for_value("Threshold θ", 2.5)
     opened.move("Threshold θ", 3)

@@ -170,8 +170,10 @@ def _stack(kind: Any, content: Any, gap: int, stylesheet: str, options: Any) -> 
     settings = {"sizing_mode": "stretch_width", "margin": 0} | options
     # Panel lets no layout be taller than the window, and what comes next would lie on it. Its own
     # style is taken away and put back when the page is measured: without a display here every
-    # box inside would be made anew, which a browser counts as a shift of the layout.
-    own = f"display: flex; gap: {gap}px; max-height: none !important; min-width: 0 !important;"
+    # box inside would be made anew, which a browser counts as a shift of the layout; and without
+    # a direction a page that is measured is lower for a moment, and scrolls up.
+    own = f"display: flex; flex-direction: {'row' if kind is pn.Row else 'column'}; gap: {gap}px;"
+    own += "max-height: none !important; min-width: 0 !important;"
     # The button to scroll with that a column brings would take a gap of its own.
     sheet = f":host {{ {own} }} .scroll-button {{ display: none !important; }} {stylesheet}"
     return kind(*content, stylesheets=[sheet], **settings)

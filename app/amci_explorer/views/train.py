@@ -12,16 +12,17 @@ import numpy as np
 import pandas as pd
 import panel_material_ui as pmui
 import param
-from bokeh.models import ColumnDataSource, DataRange1d
+from bokeh.models import ColumnDataSource, Range1d
 
 from amci_core.training import Choices, form_names
 from amci_core.training.choices import terms_of
 from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, zipped
+from amci_explorer.plots.style import decades
 from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import add_hover, pane, picture
+from amci_explorer.views.figures import add_hover, pane, picture, set_range
 from amci_explorer.views.inputs import flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
@@ -41,6 +42,9 @@ STYLES = {
     "q2": ("q2", "q₂"),
     "q1_complement": ("q1_complement", "q₁ᶜ"),
 }
+AUTOMATIC = "automatic"
+# Lowest and highest of the relative variances that are drawn.
+HEIGHTS = 1e-8, 1e4
 COLUMNS = ("seconds", "best", "relative_variance")
 
 
@@ -55,7 +59,7 @@ class TrainCard(Card):
     def content(self) -> list[Any]:
         self.form = {
             "minutes": select("Training time", MINUTES),
-            "family": select("Family", {"automatic": None}),
+            "family": select("Family", [AUTOMATIC]),
         }
         buttons = {
             "Start": lambda _: self._training.start(self.read()),
@@ -103,8 +107,8 @@ class TrainCard(Card):
             names = form_names(problem)
         except ValueError:  # the training says what is wrong
             names = ()
-        options = {"automatic": None} | {name: name for name in names}
-        value = family.value if family.value in names else None
+        options = [AUTOMATIC, *names]
+        value = family.value if family.value in names else AUTOMATIC
         family.param.update(options=options, value=value)
         for item, name in zip(self.picture.legend[0].items, STYLES, strict=True):
             item.visible = name in terms_of(problem)
@@ -112,6 +116,8 @@ class TrainCard(Card):
     def read(self) -> TrainingRequest:
         """The training that the form asks for."""
         chosen = {name: field.value for name, field in self.form.items()}
+        if chosen["family"] == AUTOMATIC:
+            chosen["family"] = None
         return TrainingRequest(self.state.settings, Choices(**chosen))
 
     def _picture(self) -> Any:
@@ -123,8 +129,8 @@ class TrainCard(Card):
             y_label="relative variance, held out",
             height=250,
             tools="box_zoom,reset",
-            x_range=DataRange1d(start=0),
-            y_range=DataRange1d(),
+            x_range=Range1d(),
+            y_range=Range1d(),
             y_axis_type="log",
         )
         for proposal, (style, label) in STYLES.items():
@@ -164,6 +170,10 @@ class TrainCard(Card):
         for proposal, source in self.sources.items():
             rows = reports[reports["proposal"] == proposal]
             source.data = {c: rows[c].to_numpy(float) for c in COLUMNS}
+        longest = max(reports["seconds"], default=60 * self.form["minutes"].value)
+        low, high = decades(reports[["best", "relative_variance"]].to_numpy(float), *HEIGHTS)
+        set_range(self.picture.x_range, 0, longest)
+        set_range(self.picture.y_range, low, high)
 
     def _zip(self) -> BytesIO:
         """The trained proposals, and a script for the case at which their training began."""

@@ -37,7 +37,8 @@ def about_evaluation(found: Evaluated, problem: Problem, variant: str, name: str
             f"{surely} of the cases, undecided in {undecided}."
         )
     if undetermined := own.get("undetermined", [0])[-1]:
-        words.append(f"Too few runs to say in {percent(undetermined)} of the cases.")
+        share = percent(undetermined)
+        words.append(f"In {share} of the cases the runs do not determine how large its error is.")
     return " ".join(words)
 
 
