@@ -68,7 +68,8 @@ def test_what_is_said_of_the_optima_is_what_the_runs_show(card, found):
         "u*, the optimum": found.optimum,
     }
     for name, at in points.items():
-        assert f"{name}  ({at[0]:.2f}, {at[1]:.2f})  {number(remse(at), 2)}" in said
+        pair = f"({at[0]:z.2f}, {at[1]:z.2f})".replace("-", "−")
+        assert f"{name}  {pair}  {number(remse(at), 2)}" in said
     # By search, the optimum's error over all pairs of shares.
     grid = np.linspace(-0.5, 1.5, 21)
     least = min(remse((alpha, beta)) for alpha in grid for beta in grid)

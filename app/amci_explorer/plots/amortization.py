@@ -92,6 +92,7 @@ def amortization_map(
     ).opts(
         clipping_colors={"NaN": "transparent"},
         colorbar=True,
+        xticks=5,
         colorbar_opts={"width": 12, "padding": 8},
         tools=["hover"],
         hover_tooltips=[("at", "$x{0.00}, $y{0.00}"), (looks["clabel"], "@value{0.000a}")],

@@ -143,7 +143,7 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
             xlim=(4, found.draws * 1.1),
             ylim=(-half, half),
             ylabel=f"estimate − {name}, {units}",
-            legend_cols=3,
+            legend_cols=2,
             show_grid=True,
             **frame(height),
         )

@@ -92,7 +92,7 @@ def evaluation(
             ylim=decades(np.concatenate([*values, errors.ravel()]), FLOOR, CEILING),
             xformatter=draws_ticks(),
             ylabel=ERROR.label,
-            legend_cols=3,
+            legend_cols=2,
             show_grid=True,
             **frame(height),
         )

@@ -42,6 +42,7 @@ WIDE = """
 .wide { overflow-x: auto; font-variant-numeric: tabular-nums; background:
     linear-gradient(90deg, transparent, var(--paper) 60%) right / 40px 100% no-repeat local,
     linear-gradient(90deg, transparent, rgb(0 0 0 / 25%)) right / 14px 100% no-repeat scroll; }
+.wide td { white-space: nowrap; }
 @media print { .wide { overflow: visible; } }
 """
 CARD = """

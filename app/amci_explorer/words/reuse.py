@@ -23,7 +23,7 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         "u*, the optimum": found.optimum,
     }
     rows = [
-        f"<tr><th>{name}</th><td>({at[0]:.2f}, {at[1]:.2f})</td><td>{_error(found, *at)}</td></tr>"
+        f"<tr><th>{name}</th><td>{_pair(*at)}</td><td>{_error(found, *at)}</td></tr>"
         for name, at in points.items()
         if at is not None
     ]
@@ -38,6 +38,10 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
     text = " ".join(filter(None, parts))
     table = f"<table>{head}{''.join(rows)}</table>"
     return f'<div class="wide" tabindex="0">{table}</div><p>{text}</p>'
+
+
+def _pair(alpha: float, beta: float) -> str:
+    return f"({alpha:z.2f}, {beta:z.2f})".replace("-", "−")
 
 
 def _error(found: ReuseErrors, alpha: float, beta: float) -> str:
