@@ -61,7 +61,8 @@ def the_map_of_sample_reuse_is_that_of_the_core(opened, problem, paper):
     opened.wait_for_data("reuse-map-image-remse", "remse")
     grid = REUSE_GRID.tolist()
     expected = amci.reuse_errors(problem, paper, 2.0, 1.0, alphas=grid, betas=grid, **CASE)
-    opened.wait_for_text(f"({expected.paper[0]:.2f}, {expected.paper[1]:.2f})")
+    at = "({:z.2f}, {:z.2f})".format(*expected.paper)
+    opened.wait_for_text(at.replace("-", "−"))
     image = opened.page.evaluate(
         "name => Array.from(Bokeh.documents[0].get_model_by_name(name).data.remse[0])",
         "reuse-map-image-remse",
@@ -82,7 +83,7 @@ def alpha_and_beta_move_the_mark_and_what_is_said_about_it(opened):
     before = opened.data("reuse-map-yours-yours", "beta")
     opened.move("β: share of E₂ from q₁", -0.1)
     assert opened.wait_for_other("reuse-map-yours-yours", "beta", before) == [-0.1]
-    opened.wait_for_text("(0.40, -0.10)")
+    opened.wait_for_text("(0.40, −0.10)")
 
 
 def errors_can_be_absolute(opened, problem):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cards import MAP_IMAGE
 from playwright.sync_api import expect
 from serving import served_dashboard
 from typer.testing import CliRunner
@@ -44,8 +45,9 @@ def test_every_card_is_at_work(visit):
     for tab in ("Sample reuse", "Diagnostics", "Amortization map"):
         visit.page.get_by_role("tab", name=tab).click()
         expect(visit.page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
+        visit.look_at(tab)
         visit.page.get_by_text("could not be computed").wait_for(state="hidden")
-    visit.wait_for_end(1089, "map")
+    visit.wait(MAP_IMAGE)
 
 
 def test_a_file_that_cannot_be_read_is_told_and_the_page_is_alive(visit, served):

@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from amci_explorer.problems.presets import PRESETS
 from cards import open_map
 from playwright.sync_api import expect
 from visit import SIDEWAYS, Visit
@@ -14,8 +13,7 @@ from visit import SIDEWAYS, Visit
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 Y, THETA = "Observation y", "Threshold θ"
-CARDS_OF = {"play": "Draw by draw", "reuse": "Sample reuse", "diagnostics": "Diagnostics"}
-SHARES = {"alpha": "α: share of E₁ from q₁", "beta": "β: share of E₂ from q₁"}
+ALPHA = "α: share of E₁ from q₁"
 # Top, bottom, left and right of every card.
 CARDS = """() => {
     const found = []
@@ -37,52 +35,17 @@ CARDS = """() => {
 }"""
 
 
-def presets_lead_to_their_point(opened):
-    opened.unfold("The problem")
-    opened.unfold("Proposals")
-    for preset in PRESETS["tail-1d"]:
-        opened.press(preset.name)
-        opened.wait_for_text(preset.text)
-        y, theta = float(preset.link["y"]), float(preset.link["theta"])
-        opened.wait("at => window.location.search.includes(at)", f"y={y:.4g}&theta={theta:.4g}")
-        opened.wait_for_value(Y, y)
-        opened.wait_for_value(THETA, theta)
-        card = preset.link.get("card", "play")
-        opened.page.get_by_role("tab", name=CARDS_OF[card], selected=True).wait_for()
-        for name, default in [("alpha", 1), ("beta", 0)] if card == "reuse" else []:
-            opened.wait_for_value(SHARES[name], float(preset.link.get(name, default)))
-        chosen = opened.page.get_by_role(
-            "button", name=preset.link.get("variant", "spline"), exact=True
-        )
-        expect(chosen).to_have_attribute("aria-pressed", "true")
-
-
-def nothing_jumps_when_a_story_comes_and_goes(opened):
-    told = PRESETS["tail-1d"][1]
-    opened.press(told.name)
-    opened.wait_for_text(told.text)
-    opened.wait_for_end(4)
-    opened.watch_shifts()
-    opened.move(THETA, 1.0)
-    opened.page.get_by_text(told.text).first.wait_for(state="hidden")
-    opened.wait_for_end(4)
-    opened.press(told.name)
-    opened.wait_for_text(told.text)
-    opened.wait_for_end(4)
-    assert opened.shifted() < 0.1
-
-
 def reset_leads_back_to_the_start(opened):
-    opened.press("paper")
+    opened.page.get_by_role("tab", name="Sample reuse").click()
     opened.move(THETA, 0.5)
-    opened.move(SHARES["alpha"], 0.2)
+    opened.move(ALPHA, 0.2)
     opened.wait("() => window.location.search.includes('theta=0.5')")
     before = opened.data("densities", "q1")
     opened.press("Reset")
     opened.wait_for_other("densities", "q1", before)
     opened.wait("() => window.location.search == '?problem=tail-1d&y=1&theta=3'")
     opened.page.get_by_role("tab", name="Sample reuse").click()
-    for label, value in [(Y, 1), (THETA, 3), (SHARES["alpha"], 1)]:
+    for label, value in [(Y, 1), (THETA, 3), (ALPHA, 1)]:
         opened.wait_for_value(label, value)
     opened.unfold("Draws, runs, seed")
     for label, value in [("Draws per proposal", "64"), ("Runs", "1000"), ("Seed", "0")]:
@@ -129,8 +92,6 @@ def test_the_address_is_read_and_kept_presets_move_it_and_reset_empties_it(visit
     )
     controls_can_be_used_from_the_keyboard(opened)
     a_quick_hand_is_followed_to_where_it_ends(opened)
-    presets_lead_to_their_point(opened)
-    nothing_jumps_when_a_story_comes_and_goes(opened)
     reset_leads_back_to_the_start(opened)
     assert opened.page.evaluate("() => window.history.length") == length
 
@@ -140,7 +101,6 @@ def bad_input_gives_a_message_and_the_page_lives_on(opened):
     opened.wait_for_text("expected a whole number from 2 to 5,000, got 'a few'")
     opened.type("Draws per proposal", "12")
     opened.page.get_by_text("got 'a few'").wait_for(state="detached")
-    opened.wait_for_text("One run of every estimator, 24 draws")
     opened.type("Runs", "7")
     opened.wait_for_end(7)
 
@@ -159,16 +119,10 @@ def what_is_wrong_with_an_address_is_said_beside_the_controls(opened):
 
 
 def pictures_have_words_and_formulas_are_typeset(opened):
-    opened.unfold("Log-ratio of q₁ to its target")
-    for words in ("Densities over x.", "Log-ratio", "Mean relative"):
+    for words in ("10 draws from q₁", "Relative error over 6 runs"):
         expect(opened.page.get_by_role("img", name=words).first).to_be_visible()
     opened.unfold("The problem")
     opened.page.get_by_role("math").first.wait_for(state="visible")
-
-
-def a_blind_q2_is_said_to_be_blind(opened):
-    opened.wait_for_text("0 of 20 draws from q₂ lie above θ")
-    opened.wait_for_text("the estimate is 0")
 
 
 def what_is_shown_can_be_taken_home(opened):
@@ -221,10 +175,11 @@ def the_dark_theme_recolours_pictures_and_curves(opened):
 
 def the_logarithmic_picture_takes_the_place_of_the_linear_one(opened):
     shown = "() => Bokeh.documents[0].get_model_by_name('densities-q1')?.y_scale.type"
-    opened.press("log")
+    scale = opened.page.get_by_label("Scale", exact=True)
+    scale.select_option("log")
     opened.wait(f"() => ({shown})() == 'LogScale'")
     opened.move(THETA, 1.0)
-    opened.press("linear")
+    scale.select_option("linear")
     opened.wait(f"() => ({shown})() == 'LinearScale'")
     x, target = (opened.data("densities", name) for name in ("x", "target"))
     assert x[target > 0.01].min() == pytest.approx(1.0, abs=1e-6)
@@ -238,7 +193,6 @@ def test_bad_input_is_reported_pictures_have_words_can_be_taken_home_and_change(
     opened.type("Runs", "6")
     opened.wait_for_end(6)
     pictures_have_words_and_formulas_are_typeset(opened)
-    a_blind_q2_is_said_to_be_blind(opened)
     what_is_shown_can_be_taken_home(opened)
     a_picture_can_be_saved(opened)
     the_dark_theme_recolours_pictures_and_curves(opened)
@@ -247,22 +201,11 @@ def test_bad_input_is_reported_pictures_have_words_can_be_taken_home_and_change(
 
 def no_card_lies_on_another(opened):
     cards = opened.page.evaluate(CARDS)
-    assert len(cards) == 4
+    assert len(cards) >= 2
     for one, other in combinations(cards, 2):
         (top, bottom, left, right), (its_top, its_bottom, its_left, its_right) = one, other
         below = bottom <= its_top or its_bottom <= top
         assert below or right <= its_left or its_right <= left
-
-
-def the_map_fits_and_has_its_tools_below(opened):
-    open_map(opened)
-    opened.wait(
-        """() => {
-            const map = Bokeh.documents[0].get_model_by_name('amortization-map')
-            return map?.toolbar_location == "below"
-        }"""
-    )
-    assert opened.sideways() == [0, 0]
 
 
 # The first size is that of the screen when the page opens.
@@ -284,7 +227,8 @@ def test_opens_well_on_screens_of_all_sizes(visit, sizes):
         # Only what can be seen has been laid out.
         opened.page.set_viewport_size({"width": width, "height": 4000})
     if width == 390:
-        the_map_fits_and_has_its_tools_below(opened)
+        open_map(opened)
+        assert opened.sideways() == [0, 0]
 
 
 def test_a_frame_shows_one_picture_and_its_handles(browser, server):

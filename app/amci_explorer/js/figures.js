@@ -34,11 +34,12 @@ const dress_picture = view => {
     const zooms = model.toolbar.tools.some(({type}) => type == "ResetTool")
     if (frame == null || !zooms) { return }
     const axes = [...model.left, ...model.below].map(axis => axis.axis_label).filter(label => label)
+    const name = axes.length ? axes.join(" over ") : words.split(". ")[0]
     set(frame, {
         tabindex: 0,
         role: "application",
         "aria-roledescription": "picture",
-        "aria-label": `${axes.join(" over ")}: arrow keys move, plus and minus zoom, 0 resets`,
+        "aria-label": `${name}: arrow keys move, plus and minus zoom, 0 resets`,
     })
     pressed(frame, {
         ArrowLeft: () => turn(view, -0.1, 0, 1),
