@@ -44,7 +44,7 @@ def what_is_shown_is_what_the_draws_say_and_follows_the_case(opened):
     verdict = opened.page.locator(".verdict").filter(has_text=said)
     expect(verdict).to_contain_text("Reliable")
     # Described when all of it is there: a message of its own, after the last numbers.
-    alternative = opened.page.get_by_role("img", name="Histogram of 1,000 log weights of E₁")
+    alternative = opened.page.get_by_role("img", name="Histogram of the weights of E₁")
     expect(alternative).to_have_count(1)
     # When a slider is let go, the draws are those of the new case.
     before = opened.data(bars("E1_plus"), "draws")
