@@ -25,10 +25,10 @@ BASE = "/user/somebody/"
 BADGES = (ROOT / "docs" / "teaching.md").read_text()
 DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", BADGES)
 
-# Where the areas of a picture in a cell are highest.
+# Where the targets of the pictures in cells are highest.
 HIGHEST = """() => Bokeh.documents.flatMap(each => [...each.all_models])
-    .filter(model => model.data?.y && model.data.x)
-    .map(({data}) => Array.from(data.x)[Array.from(data.y).indexOf(Math.max(...data.y))])
+    .filter(({data}) => data?.target?.length)
+    .map(({data}) => data.x[Array.from(data.target).indexOf(Math.max(...data.target))])
     .sort().reverse()"""
 
 
@@ -143,10 +143,9 @@ def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
 def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
     server, browser, monkeypatch
 ):
-    from amci_explorer import Explorer, cell
+    from amci_explorer import Explorer
 
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", BASE)
-    cell._started.cache_clear()
     frame = Explorer(height=700, y=1, theta=3, runs=4, draws=8)
     assert frame.src.startswith(f"{BASE}proxy/absolute/")
     context = browser.new_context(viewport={"width": 1440, "height": 900})
@@ -160,10 +159,9 @@ def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
 def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monkeypatch):
-    from amci_explorer import Explorer, cell
+    from amci_explorer import Explorer
 
     monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
-    cell._started.cache_clear()
     frame = Explorer(runs=4, draws=8)
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE * 1000)
