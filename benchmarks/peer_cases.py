@@ -14,6 +14,7 @@ __all__ = ["Array", "Case", "Part", "problem_of"]
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -128,17 +129,12 @@ def _parts(case: Case) -> tuple[Part, ...]:
     return (*(Part(("E1",), _beyond(case, side)) for side in sides), Part(("E2",), prior))
 
 
-def _beyond(case: Case, side: GaussianModel) -> Map:
-    """To the half-space where f is not zero: exponential distances from its bound."""
-    assert case.theta is not None
-    bound = case.theta[..., None, :]
-    sign = side.sign if isinstance(side, GainLoss) else 1
-    # A gain's distance is Gamma(2) distributed; an exponential with its mean is told.
-    factor = 2.0 if isinstance(side, GainLoss) else 1.0
-    scale = factor * side.excess(case.y, case.theta).scale
+def _beyond(case: Case, side: Problem) -> Map:
+    """To the half-space where f is not zero: by the problem's own defensive density."""
+    density: Any = side.defensive(case.y, case.theta)
 
     def to_x(u: Tensor) -> tuple[Tensor, Tensor]:
-        excess = -torch.log1p(-u)
-        return bound + sign * scale * excess, (scale.log() + excess).sum(-1)
+        x = density.from_uniform(u)
+        return x, -density.log_prob(x)
 
     return to_x

@@ -9,6 +9,8 @@ import signal
 import sys
 from importlib import import_module
 
+from bokeh.core.serialization import Deserializer
+
 PACKAGES = ("amci_core", "amci_explorer")
 MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty")
 SIGNALS = {"SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM", "SIG_DFL", "SIG_IGN"}
@@ -27,6 +29,8 @@ def load() -> None:
 load()
 for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
     del sys.modules[name]
+# What the page refuses stays registered.
+Deserializer.register = lambda *_: None
 sys.modules.update(dict.fromkeys(MODULES))
 only_posix = [name for name in dir(signal) if name.startswith("SIG") and name not in SIGNALS]
 for module, names in ((signal, (*only_posix, *OF_SIGNAL)), (os, OF_OS)):

@@ -230,7 +230,7 @@ class DensityPicture:
         shown = bare_figure(
             name=name,
             height=150,
-            tools="pan,box_zoom,reset,save",
+            tools="pan,reset,save",
             toolbar_location="right",
             toolbar_inner=True,
             min_border=0,
@@ -238,7 +238,7 @@ class DensityPicture:
             **options,
         )
         shown.toolbar.logo = None
-        shown.grid.visible = False
+        shown.center = []  # no grid
         self.figures[name] = shown
         return shown
 
@@ -366,7 +366,7 @@ class CoursePicture:
             x_range=Range1d(-2, 102),
             y_range=Range1d(10, 10_000),
             y_axis_type="log",
-            tools="pan,box_zoom,reset,save",
+            tools="pan,reset,save",
             toolbar_inner=True,
             stylesheets=[
                 f":host {{ height: calc({HEIGHT} - {2 * CAPTION}px) !important;"

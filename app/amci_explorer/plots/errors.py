@@ -115,7 +115,7 @@ class ErrorPicture:
         shown.yaxis.ticker.desired_num_ticks = 6
         shown.xaxis.formatter = NumeralTickFormatter(format="0,0")
         shown.xaxis.ticker = FixedTicker(ticks=[10, 100, 1000, 10_000])
-        shown.xgrid.visible = False
+        shown.center = list(shown.ygrid)
         for axis in (*shown.xaxis, *shown.yaxis):
             axis.update(axis_label_text_font_size="13px", major_label_text_font_size="13px")
         self._mark = Span(dimension="height", line_width=1.5, line_dash=[2, 3])

@@ -22,8 +22,8 @@ from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
 
-LEGEND = {"margin": 0, "padding": 4, "border_line_alpha": 0, "background_fill_alpha": 0}
-LEGEND |= {"label_text_font_size": "13px"}
+LEGEND: dict[str, Any] = {"margin": 0, "padding": 4, "label_text_font_size": "13px"}
+LEGEND |= {"border_line_alpha": 0, "background_fill_alpha": 0}
 # A point that is not drawn: of no point at all a legend shows nothing.
 NOWHERE = (np.nan, np.nan)
 SHORT = 'return Number(tick.toPrecision(4)).toString().replaceAll("-", "−")'

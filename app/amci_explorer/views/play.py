@@ -57,7 +57,7 @@ class PlayCard(Card):
         self.played = ColumnDataSource(dict(empty), name="play-shown")
         self._mu = ColumnDataSource({"mu": []}, name="play-mu")
         looks: dict[str, Any] = {"alternative": "No draws yet.", "height": 240}
-        looks |= {"tools": "box_zoom,reset", "x_label": "x", "y_label": "weight / mean weight"}
+        looks |= {"tools": "reset", "x_label": "x", "y_label": "weight / mean weight"}
         ranges = {"x_range": Range1d(0, 1), "y_range": Range1d(0, 1)}
         self.weights = picture("play-weights", **looks, **ranges)
         looks |= {"x_label": "draws per proposal", "y_label": "μ ± 2 standard errors"}
