@@ -299,8 +299,8 @@ def error_curves(
         >>> import amci_core as amci
         >>> curves = amci.error_curves("tail-1d", None, 1.0, 3.0, draws=[2, 10, 100], runs=50)
         >>> picture = error_curves(curves)
-        >>> picture.object.select_one({"name": "errors-amci"}).data["draws"]
-        [2, 10, 100]
+        >>> print(*picture.object.select_one({"name": "errors-amci"}).data["draws"])
+        2 10 100
     """
     shape = next(iter(curves.by_name.values())).mean.shape
     if len(shape) != 1:
