@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from amci_explorer.numbers.play import playback
+from amci_explorer.text import number
 
 import amci_core as amci
 
@@ -64,7 +65,13 @@ def the_film_shows_its_frames_and_plays_to_the_end(opened):
     opened.page.get_by_role("button", name="Play", exact=True).first.click()
     opened.wait_for_other("densities", "q1", first)
     opened.page.get_by_text("Training history: trained").wait_for(timeout=60_000)
-    opened.wait_for_end(20)
+    opened.wait(
+        """old => {
+            const now = Bokeh.documents[0].get_model_by_name("densities").data.q1
+            return now.length == old.length && old.every((value, i) => value == now[i])
+        }""",
+        trained.tolist(),
+    )
     assert_densities(opened, 1.0, 3.0, amci.load_proposals("tail-1d").q1_plus)
 
 
@@ -80,6 +87,7 @@ def each_slider_moves_the_densities_and_the_others_follow(opened):
             theta = float(f"{float(problem.at_mismatch(value, y, theta)[1][0]):.6g}")
         y, theta = (value, theta) if label == Y else (y, value if label == THETA else theta)
         assert_densities(opened, y, theta, q1)
+        opened.wait_for_text(f"{number(float(problem.mismatch(y, theta)), 2)} nats")
         assert opened.value(label) == value
         assert opened.value(Y) == y
         opened.wait_for_value(THETA, theta, within=0.006)

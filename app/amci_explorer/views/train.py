@@ -18,11 +18,11 @@ from amci_core.training import Choices, form_names
 from amci_core.training.choices import terms_of
 from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, zipped
-from amci_explorer.plots.style import decades
+from amci_explorer.plots.style import decades, set_range
 from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import add_hover, pane, picture, set_range
+from amci_explorer.views.figures import add_hover, pane, picture
 from amci_explorer.views.inputs import flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
