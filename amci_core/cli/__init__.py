@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["app", "main"]
 
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = app(arguments, prog_name="amci", standalone_mode=False)
     except (TyperException, ValueError, OSError) as error:
         message = error.format_message() if isinstance(error, TyperException) else str(error)
+        message = re.sub(r"Input should be (a valid \w+).*", r"expected \1, such as 100", message)
         typer.echo(f"amci: {' '.join(message.split())}", err=True)
         code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):

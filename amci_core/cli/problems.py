@@ -61,7 +61,7 @@ def new(
             opened.write(TEMPLATE.format(name="-".join(words)))
     except FileExistsError:
         raise ValueError(f"FILE: {file} exists already. Choose another name") from None
-    typer.echo(f"{file} defines PROBLEM. Change it, then: amci check {file}")
+    typer.echo(f"{file} defines PROBLEM: x, y, theta of a number each. Next: amci check {file}")
 
 
 def check(

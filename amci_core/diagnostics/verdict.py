@@ -175,7 +175,7 @@ class Verdict:
         if np.isinf(N):
             grounds = "it has no error"
         elif needed not in (UNKNOWN[0], OWN * UNKNOWN[0]):
-            grounds += " after the long check of these proposals"
+            grounds = "the long check covers this case, and the draws agree with it"
         return "; ".join([f"{LEVELS[code]}: {grounds}", *reasons])
 
     def as_dict(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _reasons(control: Regression, errors: Errors, requirements: Requirements) ->
     yield _Reason(NO_TRUST, np.isnan(N), "no draw reached a term")
     # Do the draws agree?
     distance = np.sqrt(r_eff) * _distance(control.errors, errors)
-    words = "all draws together disagree, by {:.2g} standard errors of the difference"
+    words = "all draws together contradict it, by {:.2g} standard errors of the difference"
     yield _Reason(NO_TRUST, distance > CONTRADICT, words, distance)
     yield _Reason(MORE_DRAWS, (distance > AGREE) & (distance <= CONTRADICT), words, distance)
     # Is it determined?

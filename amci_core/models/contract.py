@@ -115,7 +115,7 @@ def _check_tensor(method: str, value: Any, shape: tuple[int, ...], *, exact: boo
         if right and value.shape == shape:
             return
         came = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
-    hint = ". Write torch's functions, such as torch.exp" * isinstance(value, np.ndarray)
+    hint = ". Write torch's functions, to train through" * isinstance(value, np.ndarray)
     kind = "float64" if exact else "floating point"
     raise ValueError(f"{method}: expected a {kind} tensor of shape {shape}, got {came}{hint}")
 

@@ -193,7 +193,7 @@ def test_estimate_ends_with_a_verdict(run):
     assert found["verdict"]["level"] == "reliable"
     assert found["terms"]["E1_plus"]["proposal"] == "q1_plus"
     out = succeeded(run(f"{ESTIMATE} --y 1 --theta 3 --draws 256 --estimator snis-q2"))
-    assert "\ndo not trust: all draws together disagree, by " in out
+    assert "\ndo not trust: all draws together contradict it, by " in out
     assert "k-hat" in out
 
 

@@ -19,7 +19,7 @@ def _(tmp_path, monkeypatch):
 def test_what_new_writes_is_right_and_estimates(run, tmp_path, monkeypatch):
     code, out, _ = run("new my_problem.py")
     assert code == 0
-    assert out == "my_problem.py defines PROBLEM. Change it, then: amci check my_problem.py\n"
+    assert out.endswith("x, y, theta of a number each. Next: amci check my_problem.py\n")
     assert len((tmp_path / "my_problem.py").read_text().splitlines()) <= 15
     assert run("check my_problem.py") == (0, "my-problem: no mistake found\n", "")
 

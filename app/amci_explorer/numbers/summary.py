@@ -174,8 +174,8 @@ def _row(
 def _reason(found: Estimate) -> str:
     """The first reason for a verdict, in a few words of the page."""
     text = found.verdict.text.partition(": ")[2]
-    if text.startswith("all draws together disagree"):
-        return "all draws together contradict it"
+    if text.startswith("all draws together contradict it"):
+        return text.partition(",")[0]
     if text.startswith("only about"):
         return "a few draws make most of its error"
     return in_symbols(text.partition(": ")[0])
