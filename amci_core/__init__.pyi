@@ -25,5 +25,4 @@ from .target import with_target as with_target
 from .training import Choices as Choices
 from .training import learn as learn
 
-__all__: list[str]
 __version__: str

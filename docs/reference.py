@@ -92,7 +92,7 @@ def _rows(modules: dict[str, tuple[str, ...] | None]) -> Iterator[str]:
             known = any(value is each for each in seen)
             if known or not (inspect.isclass(value) or inspect.isroutine(value)):
                 continue
-            if names is None and any(getattr(amci, each) is value for each in amci.__all__):
+            if names is None and any(getattr(amci, each) is value for each in dir(amci)):
                 continue
             seen.append(value)
             yield f"| `{module}.{name}` | {first_sentence(value)} |\n"

@@ -1,5 +1,6 @@
 """The names that `import amci_core` promises."""
 
+import pydoc
 import re
 import subprocess
 import sys
@@ -15,9 +16,10 @@ from amci_core.training import recipe
 
 
 def test_every_public_name_is_there():
-    for name in amci.__all__:
+    for name in dir(amci):
         assert getattr(amci, name) is not None
-    assert dir(amci) == sorted(amci.__all__)
+        assert re.search(rf"^.*\b{name}\b.*  ", amci.__doc__, re.MULTILINE), name
+    assert len(pydoc.render_doc(amci).splitlines()) < 100
     with pytest.raises(AttributeError, match="No amci_core attribute estimat"):
         _ = amci.estimat
 
