@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 BASE = "/user/somebody/"
 # Where the badges lead: to the dashboard, and to the first notebook.
 BADGES = (ROOT / "docs" / "teaching.md").read_text()
-DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^)]+)\)", BADGES)
+DASHBOARD, NOTEBOOK = re.findall(r"\?urlpath=([^`]+)`", BADGES)
 
 # Where the targets of the pictures in cells are highest.
 HIGHEST = """() => Bokeh.documents.flatMap(each => [...each.all_models])

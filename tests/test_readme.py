@@ -57,7 +57,6 @@ def test_what_it_is_and_how_to_begin_are_on_the_first_screen():
         "docs/dashboard.webp",
         "**For**",
         "**Not for**",
-        "git clone",
         "make serve",
         "conda",
         "Windows",
