@@ -69,7 +69,11 @@ def run(*command: str) -> bool:
     try:
         return (
             subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, timeout=1200
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                timeout=1200,
             ).returncode
             == 0
         )
@@ -98,7 +102,9 @@ def install_system_package() -> bool:
         return False
     if shutil.which("apt-get"):
         run(*prefix, "apt-get", "update", "-qq")
-        return run(*prefix, "apt-get", "install", "-y", "-qq", "chromium")
+        # What a desktop needs beside it, such as printers, takes longer than the browser itself.
+        lean = ("-y", "-qq", "--no-install-recommends")
+        return run(*prefix, "apt-get", "install", *lean, "chromium", "fonts-liberation")
     if shutil.which("dnf"):
         return run(*prefix, "dnf", "install", "-y", "-q", "chromium")
     return False
