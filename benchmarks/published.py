@@ -1,7 +1,7 @@
 r"""Problems that others published, each with a truth by a formula or by quadrature.
 
 They are written as a user would write them, with the public interface alone: a prior, f, samplers
-and, where there is one, a likelihood. None says where its f lies, none has a reference.
+and, where there is one, a likelihood. None says where its f lies.
 
 References:
     Genz, Testing multidimensional integration routines, 1984, for the families oscillatory, corner

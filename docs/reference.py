@@ -36,6 +36,7 @@ COMMANDS = """\
 `amci COMMAND --help` shows the same. A mistake ends a command with one line and exit code
 2. Ctrl-C or SIGTERM keeps what a training or an evaluation has so far. `docs/reference.py` writes
 this page.
+
 """
 # A heading, and what stands below it: names by where they are imported from.
 GROUPS = {
@@ -49,9 +50,12 @@ GROUPS = {
     },
     "Proposals": {
         "amci": ("load_proposals", "load_history", "fallback_proposals", "Proposals"),
-        "amci_core.flows": None,
+        "amci_core.flows": ("AtContext", "HistoryEntry"),
     },
-    "Training": {"amci": ("learn", "Choices"), "amci_core.training": None},
+    "Training": {
+        "amci": ("learn", "Choices"),
+        "amci_core.training": ("Objective", "Progress", "form_names", "recipe", "write_card"),
+    },
     "Estimates": {
         "amci": (
             *("estimate", "estimate_several", "estimate_to"),
@@ -59,14 +63,20 @@ GROUPS = {
         ),
         "amci_core.estimation.result": ("Estimate", "Term", "Precise"),
         "amci_core.estimation": ("Several", "TableEstimates"),
-        "amci_core.diagnostics": None,
-        "amci_core.reference": None,
+        "amci_core.diagnostics": ("TermDiagnostics", "Verdict"),
+        "amci_core.reference": ("ReferenceValue",),
     },
     "Errors": {
         "amci": ("error_curves", "reuse_errors", "evaluate", "amortization_map", "read_cases"),
-        "amci_core.evaluation": None,
+        "amci_core.evaluation": (
+            *("ErrorCurves", "Curve", "ReuseErrors", "Evaluation", "KnownCases", "runs_by_draws"),
+        ),
     },
-    "Tables": {"amci_core.estimators.tables": None},
+    "Tables": {
+        "amci_core.estimators.tables": (
+            *("amci", "snis_q1", "snis_q2", "reuse", "paper_optimum", "optimum"),
+        ),
+    },
     "In notebooks": {
         "amci_explorer.plots": ("densities", "error_curves", "diagnostics"),
         "amci_explorer.cell": ("Explorer",),
@@ -83,19 +93,11 @@ def render() -> str:
     return "\n".join(parts)
 
 
-def _rows(modules: dict[str, tuple[str, ...] | None]) -> Iterator[str]:
-    seen: list[Any] = []
+def _rows(modules: dict[str, tuple[str, ...]]) -> Iterator[str]:
     for module, names in modules.items():
         home = amci if module == "amci" else import_module(module)
-        for name in home.__all__ if names is None else names:
-            value = getattr(home, name)
-            known = any(value is each for each in seen)
-            if known or not (inspect.isclass(value) or inspect.isroutine(value)):
-                continue
-            if names is None and any(getattr(amci, each) is value for each in dir(amci)):
-                continue
-            seen.append(value)
-            yield f"| `{module}.{name}` | {first_sentence(value)} |\n"
+        for name in names:
+            yield f"| `{module}.{name}` | {first_sentence(getattr(home, name))} |\n"
 
 
 def first_sentence(value: Any) -> str:
@@ -115,31 +117,29 @@ def _outside(sentence: str) -> str:
 
 def commands() -> str:
     """The commands and their options, as typer has them."""
-    parts = [COMMANDS]
+    parts = [COMMANDS, "| command, option | what it does or sets |\n|---|---|\n"]
     for name, command in get_command(command_line).commands.items():
         given = [each for each in command.params if each.param_type_name == "argument"]
         words = " ".join((f"amci {name}", *(each.metavar for each in given)))
-        parts.append(f"## {name}\n\n{first_sentence(command.callback)}\n\n`{words}`\n")
-        rows = [
+        parts.append(f"| **`{words}`** | {first_sentence(command.callback)} |\n")
+        parts += [
             f"| `{each.metavar if each in given else each.opts[0]}` | {_outside(each.help)} |\n"
             for each in command.params
         ]
-        parts.append("| option | what it sets |\n|---|---|\n" + "".join(rows))
-    return "\n".join(parts)
+    return "".join(parts)
 
 
 def _problem() -> str:
-    """What a problem of one's own declares and defines, and what it answers."""
-    needed, optional, known, answers = [], [], [], []
-    rows = optional
+    """What a problem declares and defines."""
+    needed, optional, known = [], [], []
     for name, value in vars(Problem).items():
         method = value.fget if isinstance(value, property) else value
         # The methods that answer stand below those that a subclass defines.
-        rows = answers if name == "check" else rows
-        private = name.startswith("__") or (rows is answers and name.startswith("_"))
-        if not inspect.isfunction(method) or private:
+        if name == "check":
+            break
+        if not inspect.isfunction(method) or name.startswith("__"):
             continue
-        group = known if name.startswith("_") or name.startswith("knows") else rows
+        group = known if name.startswith("_") or name.startswith("knows") else optional
         group = needed if name in Problem.__abstractmethods__ else group
         group.append(_method(name, value, method))
     table = "\n\n| method | what it gives |\n|---|---|\n"
@@ -149,7 +149,7 @@ def _problem() -> str:
         + "".join(needed) + "\nwith y also `log_likelihood` and `sample_likelihood`. The rest has "
         "a default:" + table + "".join(optional) + "\nWhat may be known of the truth; "
         f"`{LineProblem.__name__}` finds it by quadrature:" + table + "".join(known)
-        + "\nIt answers, with arguments checked:" + table + "".join(answers)
+        + "\nWhat it answers, with arguments checked, shows `help(amci.Problem)`.\n"
     )  # fmt: skip
 
 

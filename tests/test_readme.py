@@ -71,14 +71,14 @@ def test_what_it_is_and_how_to_begin_are_on_the_first_screen():
 def test_an_interval_that_misses_the_exact_value_says_so():
     low, high = re.search(r"^95 % interval: (\S+) to (\S+)", README, re.M).groups()
     told, place, share = re.search(
-        r"exact probability is ([\d.]+), just (outside|inside): about (\d+) of 100", README
+        r"exactly ([\d.]+), which the interval (holds|misses); of such intervals (\d+) in", README
     ).groups()
     assert len(told) >= len(low)
     # P(x > 2 | y = 1) under N(0.8, 0.2)
     assert float(told) == pytest.approx(
         norm.sf(2, 0.8, math.sqrt(0.2)), abs=10.0 ** (2 - len(told))
     )
-    assert place == ("inside" if float(low) < float(told) < float(high) else "outside")
+    assert place == ("holds" if float(low) < float(told) < float(high) else "misses")
     assert share == "95"
 
 

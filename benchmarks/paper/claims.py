@@ -31,16 +31,18 @@ PICTURES = PAGE.with_name("figures")
 HEAD = """# The paper's figures today
 
 `make figures` (OUT=FOLDER WORKERS=2) makes every figure of this page from the shipped weights, as SVG and PDF, with its data as Parquet; each Parquet
-file names the command, versions, seeds and hashes of weights that it came from, as JSON under the key `amci` of its metadata. It takes some 53 minutes on two cores that also do other things, `QUICK=1` a minute and a half.
-The same command after a kill goes on where it stopped. With the data in FOLDER,
-`python -m benchmarks.paper.claims FOLDER` writes this page.
+file names the command, versions, seeds and hashes of weights that it came from, as JSON under the key `amci` of its metadata. The same command after a kill goes on where it
+stopped; `QUICK=1` tries it in minutes. With the data in FOLDER, `python -m benchmarks.paper.claims FOLDER` writes this page.
+
+**Measured with version 0.2**, from weights that version 0.3.0 ships unchanged. Since then the rules by which runs *determine* a mean have changed, and more rows could be decided
+otherwise; every number that they do not enter holds.
 
 *paper* is the paper's architecture and objective, trained by us; *spline* is what this package trains by default. Both are compared at
 equal **total** draws T, all proposals together (the paper's N counts those of one; where a claim is about SNIS alone, which has one proposal, T is N). Lines are medians over cases of the mean over 100 runs.
 The band is over runs, as in the paper: quartiles of one run's error, medians over cases; in the appendix it is over cases. A vertical bar is the line's
 standard error. Relative errors above 10³, in the appendix above 10⁶, are cut off: there SNIS q1 lies above the picture. A hollow marker: in
 more than half of the cases the runs do not determine the mean, and it can be larger. There are 100 cases and up to 10,000 draws; for the paper's own
-networks for tail-5d and cancer, of which a draw costs twenty times that of a spline, up to 1,000: the evaluation that is stored beside the weights.
+networks for tail-5d and cancer, whose draws are slow, up to 1,000: the evaluation that is stored beside the weights.
 
 The *bound* is asymptotic, for independent draws from one proposal, and *SNIS qm* is that: each of its draws comes from q1 or q2 by chance. With fixed numbers of draws from
 each (`snis-qm-stratified`) it can lie far below the bound, on tail-5d as low as AMCI. The paper has no such estimator, so these figures have none; [reach](reach.md) has it.
@@ -495,8 +497,8 @@ def training(data: Data) -> list[str]:
 BEYOND = {"mismatch": mismatch, "dimension": dimension, "training": training}
 WORDS = {
     "mismatch": f"Single cases at the beginning, the middle and the end of the path, T = {DRAWS:,}, 400 runs, spline proposals. *or more*: the other's runs do not determine its mean. Bars in the picture are standard errors.",
-    "dimension": f"Gaussian tails in D dimensions; `learn` has {MINUTES:g} minutes for each, on one core; T = {DRAWS:,}, medians over 50 cases. In ten dimensions that is not enough. With the recipe of the shipped 5-D splines, whose coordinates begin at the threshold, six minutes in 10-D reach 1.9e-5, a two-hundredth of the bound, and ten minutes in 20-D 0.017, four times the bound (30 cases, 50 runs).",
-    "training": f"From the films that the shipped proposals keep: seconds of training q1, which in 1-D and for cancer begins below the bound; 0 s is drawn at 0.1 s, T = {DRAWS:,}, medians over 50 cases.",
+    "dimension": f"Gaussian tails in D dimensions; `learn` has {MINUTES:g} minutes for each, on one core; T = {DRAWS:,}, medians over 50 cases. In ten dimensions that is not enough: the shipped tail-10d and tail-20d, whose coordinates begin at the threshold, are in [benchmarks](../benchmarks.md).",
+    "training": f"From the checkpoints of the shipped proposals: seconds of training q1, which in 1-D and for cancer begins below the bound; 0 s is drawn at 0.1 s, T = {DRAWS:,}, medians over 50 cases.",
 }  # fmt: skip
 
 
