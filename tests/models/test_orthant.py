@@ -9,42 +9,28 @@ from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail
 
 
-def correlated(dim, seed):
-    factor = np.random.default_rng(seed).normal(size=(dim, dim + 2))
-    return factor @ factor.T / dim
-
-
-@pytest.mark.parametrize("dim", [2, 3, 4, 5])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("dim", "seed"), [(2, 0), (3, 1), (4, 2)])
 def test_moderate_probabilities_are_those_of_scipys_cdf(dim, seed):
     rng = np.random.default_rng(seed)
     mean, lower = rng.normal(size=dim), rng.normal(size=dim) - 0.5
-    covariance = correlated(dim, seed)
+    factor = rng.normal(size=(dim, dim + 2))
+    covariance = factor @ factor.T / dim
     log_probability, error = log_orthant(mean, covariance, lower)
-    tolerance = 1e-8
     # Pr(x > lower) = Pr(-x < -lower).
-    expected = stats.multivariate_normal.cdf(
-        -lower,
-        -mean,
-        covariance,
-        maxpts=2_000_000,
-        abseps=tolerance,
-        releps=1e-6,
-        rng=np.random.default_rng(0),
-    )
-    difference = abs(np.exp(log_probability) / expected - 1)
+    precision = {"abseps": 1e-6, "releps": 1e-6, "rng": np.random.default_rng(0)}
+    expected = stats.multivariate_normal.cdf(-lower, -mean, covariance, **precision)
     assert error < 2e-3
-    assert difference < 5 * error + 10 * (tolerance / expected + 1e-6)
+    assert abs(np.exp(log_probability) / expected - 1) < 5 * error + 1e-5 / expected
 
 
 def test_a_quarter_plane_is_sheppards_formula():
-    for rho in (-0.9, -0.3, 0.0, 0.5, 0.95):
+    for rho in (-0.9, 0.0, 0.5, 0.95):
         log_probability, error = log_orthant([0, 0], [[1, rho], [rho, 1]], [0, 0])
         expected = 0.25 + np.arcsin(rho) / (2 * np.pi)
         assert np.exp(log_probability) == pytest.approx(expected, rel=5 * error + 1e-9)
 
 
-@pytest.mark.parametrize("distance", [0.0, 3.0, 5.0, 30.0, 34.9, 36.0, 200.0])
+@pytest.mark.parametrize("distance", [0.0, 5.0, 34.9, 36.0, 200.0])
 def test_independent_coordinates_multiply_even_far_in_the_tail(distance):
     variance = np.array([0.5, 1.0, 2.0, 0.1])
     mean = np.array([0.3, -0.2, 0.0, 1.0])
@@ -63,14 +49,14 @@ def test_one_dimension_is_exact():
     assert (error == 0).all()
 
 
-@pytest.mark.parametrize("dim", [2, 5, 10])
+@pytest.mark.parametrize("dim", [5, 10])
 def test_the_tail_problems_truth_is_right_to_a_ten_thousandth_and_its_error_honest(dim):
     problem = GaussianTail(dim)
-    y, theta = problem.cases(20, seed=1)
-    mean = y @ problem.posterior_covariance
+    y, theta = problem.cases(8, seed=1)
     covariance = problem.posterior_covariance
-    log_probability, error = log_orthant(mean, covariance, theta)
-    better, better_error = log_orthant(mean, covariance, theta, points=2**17, seed=7)
-    difference = np.abs(np.expm1(log_probability - better))
+    log_mu, error = problem.log_truth(y, theta)[0], problem.truth_error(y, theta)
+    better, better_error = log_orthant(y @ covariance, covariance, theta, points=2**17, seed=7)
+    difference = np.abs(np.expm1(log_mu - better))
     assert (difference < 1e-4).all()
     assert (difference < 5 * np.hypot(error, better_error)).all()
+    assert (error < (1e-4 if dim == 5 else 1e-3)).all()
