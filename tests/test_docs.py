@@ -21,6 +21,7 @@ from hidden import KNOWLEDGE
 
 import amci_core
 from amci_core.cli import main
+from amci_core.diagnostics import verdict
 from amci_core.flows import FAMILIES
 from amci_core.models import Problem
 
@@ -170,6 +171,20 @@ def test_the_quickstart_quotes_its_first_verdict():
     said = amci_core.estimate("tail-1d", y=1.0, theta=3.0, draws=128).verdict.text
     told = " ".join((DOCS / "quickstart.md").read_text().split())
     assert f'it says "{said.removeprefix("reliable: ")}"' in told
+
+
+def test_the_rules_of_verdicts_are_those_of_the_code():
+    page = " ".join((DOCS / "estimators.md").read_text().split())
+    assert (verdict.OWN, verdict.LEAST_OWN, verdict.EXACT[0]) == (1 / 5, 1.5, 2)
+    for said in (
+        f"must be at least {verdict.UNKNOWN[0]}, with at least {verdict.LEAST_JUDGED} draws in",
+        "needs a fifth of it, and at least 1.5,",
+        f"by at most {verdict.AGREE} standard errors of the difference; beyond four",
+        f"ten if the check after training did not find every case good, {verdict.POOR[1]} if",
+        f"relative ESS above {verdict.LEAST_GOOD}",
+    ):
+        assert said in page, said
+    assert (verdict.CONTRADICT, verdict.UNKNOWN[1], verdict.INEXACT[1]) == (4, 3, 10)
 
 
 @pytest.mark.slow
