@@ -13,7 +13,7 @@ the machine hits all of them. Every (problem, method) is a JSON file in `--folde
 there is not run again; `--table` prints the tables of `docs/results/peers.md`, `--picture` draws
 them.
 Proposals for the problems of `published.py` are learnt, two minutes each, and kept in the folder.
-Needs `pip install amci-explorer[peers]`; a method whose library is missing is skipped, and said to
+Needs `pip install -e ".[peers]"`; a method whose library is missing is skipped, and said to
 be, and so is one that fails.
 """
 
