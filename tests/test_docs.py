@@ -17,13 +17,18 @@ from urllib.parse import unquote, urlsplit
 
 import amci_explorer
 import pytest
+from amci_explorer.compute import runner
+from amci_explorer.numbers import typical
+from amci_explorer.server import guard, serve
+from amci_explorer.state.case import Case
+from amci_explorer.views import evaluation, train
 from hidden import KNOWLEDGE
 
 import amci_core
 from amci_core.cli import main
 from amci_core.diagnostics import verdict
 from amci_core.flows import FAMILIES
-from amci_core.models import Problem
+from amci_core.models import Problem, expression
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -185,6 +190,28 @@ def test_the_rules_of_verdicts_are_those_of_the_code():
     ):
         assert said in page, said
     assert (verdict.CONTRADICT, verdict.UNKNOWN[1], verdict.INEXACT[1]) == (4, 3, 10)
+
+
+def test_limits_and_sizes_on_the_pages_are_those_of_the_code():
+    case, kept = Case.param, guard.MOST_KEPT // 2**20
+    said = {
+        "serving.md": (
+            f"| {runner.DEFAULT_SECONDS:g} CPU-seconds;",
+            f"one a visitor, {max(train.MINUTES.values()):g} minutes each",
+            f"| {guard.LONGEST_MESSAGE // 2**10} kB, {guard.MOST_OBJECTS} objects; {kept} MB of",
+            f"above {guard.MOVE // 2**10} kB a session",
+            f"| released after {serve.MILLISECONDS_KEPT // 1000} s |",
+            f"| {expression.LONGEST} characters |",
+            f"| {case.draws.bounds[1]:,} and {case.runs.bounds[1]:,} |",
+        ),
+        "dashboard.md": (
+            f"among {typical.DRAWS:,} simulated",
+            f"for {evaluation.CASES} cases with {evaluation.RUNS} runs each",
+        ),
+    }
+    for name, texts in said.items():
+        page = " ".join((DOCS / name).read_text().split())
+        assert [text for text in texts if text not in page] == []
 
 
 @pytest.mark.slow
