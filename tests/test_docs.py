@@ -21,6 +21,7 @@ from amci_explorer.compute import runner
 from amci_explorer.numbers import typical
 from amci_explorer.server import guard, serve
 from amci_explorer.state.case import Case
+from amci_explorer.static import folder
 from amci_explorer.views import evaluation, train
 from hidden import KNOWLEDGE
 
@@ -29,6 +30,7 @@ from amci_core.cli import main
 from amci_core.diagnostics import verdict
 from amci_core.flows import FAMILIES
 from amci_core.models import Problem, expression
+from amci_core.training import quality
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -208,6 +210,12 @@ def test_limits_and_sizes_on_the_pages_are_those_of_the_code():
             f"among {typical.DRAWS:,} simulated",
             f"for {evaluation.CASES} cases with {evaluation.RUNS} runs each",
         ),
+        "training.md": (
+            "of {:g} to {:g} %".format(*(100 * quality.MIXTURE_WEIGHTS[end] for end in (0, -1))),
+            f"on {quality.CASES} held-out cases with up to {quality.DRAWS:,} draws each",
+            f"a relative ESS above {verdict.ALL_BUT_EXACT}",
+        ),
+        "teaching.md": (f"error curves over {folder.RUNS:,} runs",),
     }
     for name, texts in said.items():
         page = " ".join((DOCS / name).read_text().split())
