@@ -22,8 +22,6 @@ from amci_core.cli.evaluate import evaluate
 from amci_core.cli.problems import check, new, problems
 from amci_core.cli.train import INTERRUPTED, train
 
-BAD_INPUT = 2
-
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
@@ -58,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         message = error.format_message() if isinstance(error, TyperException) else str(error)
         message = re.sub(r"Input should be (a valid \w+).*", r"expected \1, such as 100", message)
         typer.echo(f"amci: {' '.join(message.split())}", err=True)
-        code = BAD_INPUT
+        code = 2
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:

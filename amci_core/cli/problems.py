@@ -16,8 +16,6 @@ from amci_core.cli import terminal
 if TYPE_CHECKING:
     from amci_core.models import Variable
 
-HAS_ERRORS = 1
-
 TEMPLATE = '''\
 r"""How likely is it that x exceeds theta, given y = x + noise? Change what is below."""
 
@@ -73,4 +71,4 @@ def check(
     checked = amci.check(terminal.problem_named(problem))
     typer.echo(checked)
     if checked.errors:
-        raise typer.Exit(HAS_ERRORS)
+        raise typer.Exit(code=1)
