@@ -1,7 +1,5 @@
 """Pictures: their numbers are those of the results."""
 
-from dataclasses import replace
-
 import holoviews as hv
 import numpy as np
 import pandas as pd
@@ -21,7 +19,6 @@ from amci_explorer.plots import (
     reuse_map,
 )
 from amci_explorer.plots.amortization import layer_of
-from amci_explorer.plots.diagnostics import running_estimate
 from amci_explorer.plots.errors import ErrorPicture, apart
 from amci_explorer.state.case import Case
 from amci_explorer.words.curves import value
@@ -65,22 +62,21 @@ def data(picture, of):
     return picture.select_one({"name": f"errors-{of}"}).data
 
 
-@pytest.mark.parametrize("measure", ["percent", "ReMSE", "MSE"])
-def test_error_curves_show_the_errors_of_the_result(curves, measure):
+@pytest.mark.parametrize(
+    ("measure", "error"),
+    [
+        ("percent", lambda curve: 100 * np.sqrt(curve.remse)),
+        ("ReMSE", lambda curve: curve.remse),
+        ("MSE", lambda curve: curve.mse),
+    ],
+)
+def test_error_curves_show_the_errors_firm_where_the_runs_determine_them(curves, measure, error):
     drawn = error_curves(curves, measure=measure).object
     for name in ("amci", "bound"):
-        curve = curves[name]
-        expected = {
-            "percent": 100 * np.sqrt(curve.remse),
-            "ReMSE": curve.remse,
-            "MSE": curve.mse,
-        }[measure]
-        np.testing.assert_allclose(data(drawn, name)["error"], expected)
-        assert data(drawn, name)["draws"] == [2, 10, 100]
-
-
-def test_lines_are_firm_where_the_runs_determine_them(curves):
-    firm = data(error_curves(curves).object, "amci")["firm"]
+        shown = data(drawn, name)
+        np.testing.assert_allclose(shown["error"], error(curves[name]))
+        assert shown["draws"] == [2, 10, 100]
+    firm = data(drawn, "amci")["firm"]
     np.testing.assert_array_equal(np.isfinite(firm), curves["amci"].determined)
 
 
@@ -137,21 +133,6 @@ def part(picture, group, label=None):
     return found
 
 
-def test_a_running_estimate_of_a_tiny_mu_is_in_per_cent_of_it():
-    problem, paper = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant="paper")
-    y, theta = problem.check(-4.0, 5.0)
-    found = diagnosis(problem, paper, y=y, theta=theta, draws=64, seed=0)
-    assert found.mu.value < 1e-22
-    way = running_estimate(found)
-    expected = 100 * (found.along.value / found.mu.value - 1)
-    np.testing.assert_allclose(
-        part(way, "Curve", LINE).dimension_values("value"), expected, atol=1e-9
-    )
-    shown = hv.render(way)
-    assert shown.y_range.start < min(expected[-1], 0) <= max(expected[-1], 0) < shown.y_range.end
-    assert shown.yaxis.axis_label == "estimate − truth, in % of it"
-
-
 @pytest.fixture(scope="module")
 def reuse():
     grid = np.linspace(-0.5, 1.5, 5).tolist()
@@ -171,43 +152,43 @@ def test_a_reuse_map_shows_the_errors_that_the_runs_determine(reuse):
 
 
 @pytest.mark.parametrize("layer", ["variance", "effective-E2", "pareto-E1_plus", "bound"])
-def test_a_map_shows_the_layer_that_is_chosen(layer):
+def test_a_map_shows_the_layer_that_is_chosen_and_empty_cells_without_a_colour(layer):
     found = amci.amortization_map("tail-1d", None, size=(4, 3), draws=64)
+    found.relative_variance[0, 0] = np.nan
     picture = amortization_map(found, layer, at=(1.0, 3.0), labels={"y": "observation"})
     image = part(picture, "Map")
-    values = image.dimension_values("value", flat=False)
-    np.testing.assert_allclose(values, layer_of(found, layer)[0])
+    values = layer_of(found, layer)[0]
+    np.testing.assert_allclose(image.dimension_values("value", flat=False), values)
     assert image.kdims[0].label == "observation"
     assert part(picture, "Yours").array([0, 1]).tolist() == [[1.0, 3.0]]
-    hv.render(picture)
-
-
-def test_a_map_has_a_title_a_range_that_fits_and_empty_cells_without_a_colour():
-    found = amci.amortization_map("tail-1d", None, size=(4, 3), draws=64)
-    values = found.relative_variance.copy()
-    values[0, 0] = np.nan
-    drawn = hv.render(amortization_map(replace(found, relative_variance=values)))
-    (bar,) = drawn.select({"type": ColorBar})
-    assert bar.title == "variance per draw / μ²"
-    ends = bar.color_mapper.low, bar.color_mapper.high
-    assert ends == pytest.approx((np.nanmin(values), np.nanmax(values)))
+    (bar,) = hv.render(picture).select({"type": ColorBar})
+    if layer == "variance":
+        assert bar.title == "variance per draw / μ²"
+        ends = bar.color_mapper.low, bar.color_mapper.high
+        assert ends == pytest.approx((np.nanmin(values), np.nanmax(values)))
     assert bar.color_mapper.nan_color == "rgba(0, 0, 0, 0)"
 
 
-def test_diagnostics_show_the_weights_of_every_term_and_the_running_estimate():
-    problem = amci.problem("gain-loss")
-    y, theta = problem.check(1.0, 0.4)
-    proposals = amci.load_proposals("gain-loss")
-    found = diagnosis(problem, proposals, y=y, theta=theta, draws=64, seed=0)
-    picture = diagnostics(problem, proposals, 1.0, 0.4, draws=64)
-    *histograms, way = picture
+@pytest.mark.parametrize(
+    ("name", "variant", "y", "theta"),
+    [("gain-loss", "spline", 1.0, 0.4), ("tail-1d", "paper", -4.0, 5.0)],
+)
+def test_diagnostics_show_weights_and_the_estimate_in_per_cent_even_of_a_tiny_mu(
+    name, variant, y, theta
+):
+    problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
+    case = dict(zip(("y", "theta"), problem.check(y, theta), strict=True))
+    found = diagnosis(problem, proposals, **case, draws=64, seed=0)
+    *histograms, way = diagnostics(problem, proposals, y, theta, draws=64)
     for term, histogram in zip(found.terms, histograms, strict=True):
         bars = next(each for each in histogram if isinstance(each, hv.Rectangles))
         assert bars.dimension_values("draws").tolist() == term.heights.tolist()
     line = part(way, "Curve", LINE).dimension_values("value")
     off = 100 * (found.along.value - found.mu.value) / abs(found.mu.value)
     np.testing.assert_allclose(line, off, atol=1e-9)
-    hv.render(picture)
+    shown = hv.render(way)
+    assert shown.y_range.start < min(off[-1], 0) <= max(off[-1], 0) < shown.y_range.end
+    assert shown.yaxis.axis_label == "estimate − truth, in % of it"
 
 
 @pytest.mark.parametrize("variant", ["paper", "oracle"])
@@ -221,24 +202,18 @@ def test_a_histogram_names_its_term_and_a_tail_only_where_a_line_of_it_is_drawn(
         assert ("fitted Pareto tail" in entries) == (variant == "paper")
 
 
-def test_an_evaluation_shows_stored_medians_and_single_cases():
+def test_an_evaluation_shows_stored_medians_bands_over_runs_and_single_cases():
     found = evaluated.stored(evaluated.chosen(Case("tail-1d").settings))
     picture = evaluation(found)
-    stored = amci.load_proposals("tail-1d").card["evaluation"]["estimators"]
-    line = part(picture, "Curve", "AMCI").dimension_values("error")
-    np.testing.assert_allclose(line, stored["amci"]["remse_median"])
+    stored = amci.load_proposals("tail-1d").card["evaluation"]["estimators"]["amci"]
+    line, band = part(picture, "Curve", "AMCI"), part(picture, "Bands", "AMCI")
+    np.testing.assert_allclose(line.dimension_values("error"), stored["remse_median"])
+    for end, key in (("low", "runs_q25"), ("high", "runs_q75")):
+        np.testing.assert_allclose(band.dimension_values(end), stored[key])
     _, rows = read_sweep(pretrained_root() / "tail-1d/spline/cases.parquet")
     errors = rows["remse"][rows["estimator"] == "amci"].to_numpy().reshape(-1, 4)
-    cases = [each.dimension_values("error") for each in part(picture, "Cases").split()]
+    cases = [each["error"] for each in part(picture, "Cases").data]
     np.testing.assert_array_equal(cases, errors)
-    hv.render(picture)
-
-
-def test_bands_of_an_evaluation_are_over_runs():
-    found = evaluated.stored(evaluated.chosen(Case("tail-1d").settings))
-    band = part(evaluation(found), "Bands", "AMCI")
-    for end, key in (("low", "runs_q25"), ("high", "runs_q75")):
-        np.testing.assert_allclose(band.dimension_values(end), found.estimators["amci"][key])
 
 
 @pytest.mark.parametrize(
