@@ -46,7 +46,7 @@ help:
 	@echo "             NAMES=fig1: one of them; QUICK=1: a try in minutes; WORKERS=2: processes"
 	@echo "make test    install, lint, run the tests but the slow (PYTEST_ARGS='-k name' for some of them)"
 	@echo "make test-all  the same with the slow tests: before a merge or a release"
-	@echo "make lint    check style, formatting, types and which room imports which"
+	@echo "make lint    check style, formatting, types and which module imports which"
 	@echo "make docs    build the documentation into site/, fail on warnings"
 	@echo "make notebooks  open the notebooks in JupyterLab"
 	@echo "make install install what the dashboard needs, start nothing"
