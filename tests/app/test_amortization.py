@@ -15,51 +15,55 @@ from amci_core.amortization import amortization_map, default_plane
     ("name", "axes"),
     [
         ("tail-1d", ["y", "theta"]),
-        ("cancer", ["y[0]", "y[1]"]),
         ("peak", ["theta[0]", "theta[1]", "theta[2]"]),
-        ("tail-5d", ["y", *(f"y[{i}]" for i in range(5)), "theta"]
-         + [f"theta[{i}]" for i in range(5)]),
+        ("tail-2d", ["y", "y[0]", "y[1]", "theta", "theta[0]", "theta[1]"]),
     ],
-)  # fmt: skip
+)
 def test_axes_are_those_the_controls_move(name, axes):
     found = plane_axes(amci.problem(name))
     assert list(found) == axes
     assert set(default_plane(amci.problem(name))) <= set(axes)
 
 
-def test_a_map_stays_while_the_case_moves_within_its_plane():
-    state = Case("tail-1d")
-    before = plane_choice(state.problem, state.settings, ("y", "theta"))
-    state.move(y=3.0, theta=0.5)
-    state.set(draws=9, runs=17, seed=4)
-    assert plane_choice(state.problem, state.settings, ("y", "theta")) == before
-    state.set(variant="paper")
-    assert plane_choice(state.problem, state.settings, ("y", "theta")) != before
-
-
-def test_a_map_follows_the_coordinates_that_its_axes_keep():
-    state = Case("peak")
-    along = ("theta[0]", "theta[1]")
+@pytest.mark.parametrize(
+    ("name", "along", "same", "other"),
+    [
+        ("tail-1d", ("y", "theta"), {"y": 3.0, "theta": 0.5}, {"variant": "paper"}),
+        (
+            "peak",
+            ("theta[0]", "theta[1]"),
+            {"theta": (0.2, 0.9, 0.85)},
+            {"theta": (0.2, 0.9, 0.6)},
+        ),
+    ],
+)
+def test_a_map_stays_while_the_case_moves_within_its_plane(name, along, same, other):
+    state = Case(name)
     before = plane_choice(state.problem, state.settings, along)
-    state.move(theta=(0.2, 0.9, 0.85))
+    state.move(**same)
+    state.set(draws=9, runs=17, seed=4)
     assert plane_choice(state.problem, state.settings, along) == before
-    state.move(theta=(0.2, 0.9, 0.6))
+    (state.move if "theta" in other else state.set)(**other)
     after = plane_choice(state.problem, state.settings, along)
     assert after != before
-    assert after.theta[2] == 0.6
+    assert (after.variant, after.theta[2:]) == (state.variant, state.theta[2:])
 
 
 @pytest.fixture(scope="module")
 def found():
-    problem = amci.problem("tail-1d")
-    return amortization_map(problem, amci.load_proposals("tail-1d"), size=(4, 3), draws=64)
+    return amortization_map("tail-1d", None, size=(4, 3), draws=64)
+
+
+def opened(state, found):
+    card = MapCard(state, Results())
+    card.open()
+    card.take(Result(card.asked(state), found, 0.0, complete=True))
+    return card
 
 
 def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
     state = Case("tail-1d")
-    card = MapCard(state, Results())
-    card.open()
-    card.take(Result(card.asked(card.state), found, 0.0, complete=True))
+    card = opened(state, found)
     card.map.get_root()
     for event in card.map.figure._event_callbacks["tap"]:
         event(Tap(card.map.figure, x=1.234567, y=9.0))
@@ -69,20 +73,17 @@ def test_a_click_moves_the_case_to_a_point_of_the_plane_that_is_shown(found):
 
 def test_the_layer_that_is_chosen_is_drawn(found):
     state = Case("tail-1d")
-    card = MapCard(state, Results())
-    card.open()
-    card.take(Result(card.asked(card.state), found, 0.0, complete=True))
+    card = opened(state, found)
     state.set(layer="pareto-E1_plus")
     image = card.map.shown.Map.I
     np.testing.assert_array_equal(image.dimension_values("value", flat=False), found.pareto_k[0])
 
 
 def test_a_cell_of_the_map_is_the_spread_of_estimates_there():
-    problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d")
-    found = amortization_map(problem, proposals, size=3, draws=4096)
+    found = amortization_map("tail-1d", None, size=3, draws=4096)
     y, theta = float(found.x.values[1]), float(found.y.values[0])
     errors = amci.error_curves(
-        problem, proposals, y, theta, draws=[1000], runs=1000, estimators=["amci"]
+        "tail-1d", None, y, theta, draws=[1000], runs=1000, estimators=["amci"]
     )
     # T draws in total are T / 2 of each proposal.
     spread = float(errors["amci"].remse[0]) * 500
@@ -90,14 +91,10 @@ def test_a_cell_of_the_map_is_the_spread_of_estimates_there():
 
 
 def test_a_case_outside_the_plane_is_not_marked():
-    state = Case("tail-5d")
-    problem = state.problem
-    found = amortization_map(problem, amci.load_proposals("tail-5d"), size=2, draws=32)
-    card = MapCard(state, Results())
-    card.open()
-    card.take(Result(card.asked(state), found, 0.0, complete=True))
+    state = Case("tail-2d")
+    card = opened(state, amortization_map("tail-2d", None, size=2, draws=32))
     assert "Your case: relative variance per draw" in card.text.object
-    state.move(y=[1, 0, 0, 0, 0])
+    state.move(y=[1, 0])
     assert "outside this plane" in card.text.object
 
 
