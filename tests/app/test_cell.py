@@ -1,6 +1,5 @@
 """A notebook's cell shows the page at an address that its reader's browser reaches."""
 
-import os
 import sys
 import urllib.request
 from urllib.parse import urlparse
@@ -19,21 +18,15 @@ def _kernel(monkeypatch):
     monkeypatch.setattr(cell, "_served", lambda jupyter: f"{jupyter}proxy/absolute/1")
 
 
-def test_through_the_jupyter_server_that_the_kernel_belongs_to(monkeypatch):
+def test_a_frame_goes_through_the_kernels_jupyter_server_or_its_hub(monkeypatch):
     monkeypatch.setenv("JPY_PARENT_PID", "2")
     frame = Explorer(problem="peak", height=700)
     assert frame.src == "/mine/proxy/absolute/1/dashboard?problem=peak"
     assert 'height="700"' in frame._repr_html_()
-
-
-def test_on_a_hub_through_the_hub(monkeypatch):
+    monkeypatch.setenv("JPY_PARENT_PID", "3")
+    assert cell._jupyter() is None
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/ada/")
     assert Explorer().src.startswith("/user/ada/proxy/")
-
-
-def test_without_jupyter_at_this_machines_own_address(monkeypatch):
-    monkeypatch.setenv("JPY_PARENT_PID", str(os.getpid()))
-    assert cell._jupyter() is None
 
 
 def test_a_server_that_no_longer_answers_is_replaced(monkeypatch, tmp_path):
@@ -50,9 +43,8 @@ def test_a_server_that_no_longer_answers_is_replaced(monkeypatch, tmp_path):
     )
     first = Explorer().src
     assert Explorer().src == first
-    for process in started:
-        process.terminate()
-        process.wait()
+    started[-1].terminate()
+    started[-1].wait()
     second = Explorer().src
     assert second != first
     port = urlparse(second).port

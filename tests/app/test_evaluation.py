@@ -36,9 +36,9 @@ def words(card):
     return " ".join(part.object for part in card.panel.select(HTML))
 
 
-def test_what_is_stored_is_shown_with_its_origin():
-    card = shown(Case("tail-1d"))
-    assert card.picture.shown is not None
+def test_what_is_stored_is_shown_with_its_origin_and_every_case():
+    state = Case("tail-1d")
+    card = shown(state)
     told = words(card)
     assert "100 cases drawn from p(y) p(θ), 100 runs each, seed 0" in told
     # By another route: the median over cases of the stored file.
@@ -46,17 +46,17 @@ def test_what_is_stored_is_shown_with_its_origin():
     last = rows[(rows["estimator"] == "amci") & (rows["draws"] == 1000)]
     assert f"AMCI with 1,000 draws: median error {number(last['remse'].median(), 2)}" in told
     assert "below the best that any one proposal can do in 100.0 % of the cases" in told
-
-
-def test_another_estimators_cases_can_be_looked_at():
-    state = Case("tail-1d")
-    card = shown(state)
     state.set(single="snis-qm-stratified")
     own = card.shown.value.cases.by_name["snis-qm-stratified"]["remse"]
     (lines,) = (each for each in card.picture.shown if each.group == "Cases")
     shown_errors = [each.dimension_values("error") for each in lines.split()]
     np.testing.assert_allclose(shown_errors, np.clip(own, 1e-18, 1e3))
     assert "SNIS qₘ stratified with 1,000 draws" in words(card)
+
+
+@pytest.mark.parametrize(("name", "origin"), [("peak", "p(θ)"), ("cancer", "p(y)")])
+def test_cases_are_said_to_come_from_what_a_problem_has_alone(name, origin):
+    assert f"cases drawn from {origin}, " in words(shown(Case(name)))
 
 
 def test_what_has_no_stored_evaluation_says_so():
@@ -82,8 +82,8 @@ def test_live_figures_are_those_of_evaluate(in_a_loop, monkeypatch):
         state.set(source="live")
         state.commit()
         expected = amci.evaluate(
-            amci.problem("tail-1d"),
-            amci.load_proposals("tail-1d"),
+            "tail-1d",
+            None,
             cases=3,
             runs=8,
             draws=evaluated.TOTALS,
@@ -101,27 +101,12 @@ def test_live_figures_are_those_of_evaluate(in_a_loop, monkeypatch):
     in_a_loop(body)
 
 
-def test_without_a_truth_cases_count_from_reference_values(new):
+def test_without_a_truth_cases_count_from_reference_values_and_others_are_left_out(
+    new, monkeypatch
+):
     problem, proposals = new(dim=1, nonnegative=True, f="x[..., 0].exp()")
-    found = evaluated.live(problem, proposals, cases=3, runs=20, seed=1).run()
-    assert found.done == 3
-    assert found.against_bound == {}
-    np.testing.assert_array_equal(found.cases.number, range(3))
-    y, _ = problem.cases(3, seed=1)
-    np.testing.assert_allclose(found.cases.y, y)
-    medians = found.estimators["amci"]["remse_median"]
-    # A factor of 100 more draws, up to noise.
-    assert medians[3] < medians[1] / 10
-    state = Case(problem.name)
-    card = EvaluationCard(state, Results())
-    card.open()
-    assert "No evaluation is stored" in words(card)
-
-
-def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkeypatch):
-    problem, proposals = new(dim=1, nonnegative=True, f="x[..., 0].exp()")
-    missing = problem.cases(3, seed=1)[0][:2]
-    known = amci.reference_value
+    ys, _ = problem.cases(3, seed=1)
+    missing, known = ys[:2], amci.reference_value
 
     def reference(problem, at, *rest, **options):
         if at in missing:
@@ -134,7 +119,6 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
     results = []
     evaluated.live(problem, proposals, cases=3, runs=20, seed=1).run(results.append)
     assert [found.done for found in results] == [1, 2, 3]
-    assert results[-1].cases.number.tolist() == [2]
     for found in results:
         card = shown(state, found)
         told = words(card)
@@ -142,6 +126,12 @@ def test_a_case_without_a_reference_value_is_left_out_and_said_to_be(new, monkey
         assert f"without a reference value of μ, left out: {found.left_out}." in told
         assert f"{found.done - found.left_out} of 3 cases" in told
     assert "AMCI with 1,000 draws" in told
+    assert found.against_bound == {}
+    assert found.cases.number.tolist() == [2]
+    np.testing.assert_allclose(found.cases.y, ys[2:])
+    medians = found.estimators["amci"]["remse_median"]
+    # A factor of 100 more draws, up to noise.
+    assert medians[3] < medians[1] / 10
     missing, _ = problem.cases(1, seed=1)
     with pytest.raises(ValueError, match="no case has a reference value"):
         evaluated.live(problem, proposals, cases=1, runs=20, seed=1).run()
@@ -166,9 +156,3 @@ def test_figures_can_be_taken_home():
     assert (kept["wanted"], kept["table"][0]["remse"]) == (len(cases), None)
     without = replace(card.shown.value, cases=None)
     assert len(export.frame(without)) == 4 * len(without.estimators)
-
-
-@pytest.mark.parametrize(("name", "origin"), [("peak", "p(θ)"), ("cancer", "p(y)")])
-def test_cases_are_said_to_come_from_what_a_problem_has_alone(name, origin):
-    card = shown(Case(name))
-    assert f"cases drawn from {origin}, " in words(card)

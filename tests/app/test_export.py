@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
@@ -16,63 +15,59 @@ from amci_explorer.views import export
 
 import amci_core as amci
 
-
-@pytest.fixture(scope="module")
-def store():
-    return computations_of("tail-1d")
+STORE = computations_of("tail-1d")
 
 
 @pytest.fixture(scope="module")
-def state(store):
-    found = Case(store.problem.name)
+def state():
+    found = Case("tail-1d")
     found.set(runs=4, draws=8, variant="oracle")
     return found
 
 
-def read(state, **frames):
-    """The first lines and the rows of a file."""
-    text = export.file(frames, dict.fromkeys(frames, Request("summary", state.settings)))
-    heads = [text.readline() for _ in frames]
-    return heads, list(csv.DictReader(text))
+def read(state, found):
+    """The first line and the rows of a file."""
+    text = export.file({"B": export.frame(found)}, {"B": Request("summary", state.settings)})
+    return text.readline(), list(csv.DictReader(text))
 
 
-def test_curves_are_one_line_for_every_estimator_and_number_of_draws(store, state):
-    curves = store.error_curves(state.settings).run()
-    _, lines = read(state, B=export.frame(curves))
+def column(lines, name):
+    return [float(line[name]) for line in lines]
+
+
+def test_curves_are_one_line_for_every_estimator_and_number_of_draws(state):
+    curves = STORE.error_curves(state.settings).run()
+    _, lines = read(state, curves)
     assert len(lines) == len(curves.by_name) * len(curves.draws)
     bound = [line for line in lines if line["estimator"] == "bound"]
-    np.testing.assert_allclose(
-        [float(line["remse_mean"]) for line in bound], curves["bound"].remse
-    )
-    assert [int(line["draws"]) for line in bound] == curves.draws.tolist()
+    np.testing.assert_allclose(column(bound, "remse_mean"), curves["bound"].remse)
+    assert column(bound, "draws") == curves.draws.tolist()
 
 
-def test_densities_are_one_line_for_every_point(store, state):
-    found = densities(store.problem, store.proposals(state.settings), *state.settings.pair)
-    _, lines = read(state, B=export.frame(found))
+def test_where_mu_is_zero_the_files_have_what_the_picture_has():
+    state = Case("gain-loss")
+    state.move(y=0.8, theta=0.4)
+    state.set(runs=8)
+    curves = computations_of("gain-loss").error_curves(state.settings).run()
+    _, (*_, last) = read(state, curves)
+    assert last["remse_median"] == "nan"
+    curve = curves[last["estimator"]]
+    assert float(last["mse_median"]) == curve.truth.unit**2 * curve.quartiles[1][-1]
+    assert int(last["failed"]) == curve.failed[-1]
+
+
+def test_densities_are_one_line_for_every_point_and_weights_for_every_draw(state):
+    found = densities(STORE.problem, STORE.proposals(state.settings), *state.settings.pair)
+    _, lines = read(state, found)
     for name in ("x", "target", "posterior", "q1", "q2"):
-        values = [float(line[name]) for line in lines]
-        np.testing.assert_array_equal(values, getattr(found, name))
-
-
-def test_weights_are_one_line_for_every_draw_of_every_term(store, state):
-    found = store.diagnosis(state.settings).run()
-    (head,), lines = read(state, B=export.frame(found))
+        np.testing.assert_array_equal(column(lines, name), getattr(found, name))
+    found = STORE.diagnosis(state.settings).run()
+    head, lines = read(state, found)
     # More draws than the case has.
     assert "(rows: 1,000 draws of each term; " in head
     assert len(lines) == 1000 * len(found.terms)
-    of_q2 = [float(line["log10_weight_over_mean"]) for line in lines if line["term"] == "E2"]
+    of_q2 = column([line for line in lines if line["term"] == "E2"], "log10_weight_over_mean")
     np.testing.assert_array_equal(of_q2, found.terms[1].log_weights)
-
-
-def test_what_is_compared_is_one_table_with_both_cases(state):
-    one, other = pd.DataFrame({"x": [1], "y": [2]}), pd.DataFrame({"x": [3], "y": [4]})
-    (first, second), lines = read(state, A=one, B=other)
-    assert (first[:5], second[:5]) == ("# A: ", "# B: ")
-    assert lines == [
-        {"case": "A", "x": "1", "y": "2"},
-        {"case": "B", "x": "3", "y": "4"},
-    ]
 
 
 def test_files_name_the_version_the_seed_and_the_weights(in_a_loop):
@@ -96,27 +91,16 @@ def test_files_name_the_version_the_seed_and_the_weights(in_a_loop):
     in_a_loop(body, {"problem": "tail-1d", "runs": "4", "seed": "3"})
 
 
-def everything(state, **found):
-    results = {
-        what: Result(Request(what, state.settings), value, 1.0) for what, value in found.items()
-    }
+def everything(state, *, revision=0, **found):
+    settings = replace(state.settings, revision=revision)
+    results = {what: Result(Request(what, settings), value, 1.0) for what, value in found.items()}
     text = export.everything(state, results).read()
     return json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
 
 
-def test_weights_that_training_has_replaced_are_not_named(store, state):
-    summary = store.summary(state.settings).run()
-    old = Result(Request("summary", replace(state.settings, revision=7)), summary, 1.0)
-    assert (
-        "weights"
-        not in json.load(export.everything(state, {"summary": old}))["results"]["summary"]
-    )
-    assert "weights" in everything(state, summary=summary)["results"]["summary"]
-
-
-def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, state):
-    reuse = store.reuse(state.settings).run()
-    summary = store.summary(state.settings).run()
+def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(state):
+    reuse = STORE.reuse(state.settings).run()
+    summary = STORE.summary(state.settings).run()
     content = everything(state, reuse=reuse, summary=summary)
     other = Case()
     assert other.read(content["state"]) == {}
@@ -126,23 +110,14 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(store, 
     assert results["reuse"]["complete"] is False
     assert len(results["reuse"]["table"]) == reuse.remse.size
     assert results["summary"]["table"][0]["name"] == "amci"
+    # Weights that training has replaced are not named.
+    assert "weights" in results["summary"]
+    assert "weights" not in everything(state, revision=7, summary=summary)["results"]["summary"]
 
 
-def test_where_mu_is_zero_the_files_have_what_the_picture_has():
-    state = Case("gain-loss")
-    state.move(y=0.8, theta=0.4)
-    state.set(runs=8)
-    curves = computations_of("gain-loss").error_curves(state.settings).run()
-    *_, last = read(state, B=export.frame(curves))[1]
-    assert last["remse_median"] == "nan"
-    curve = curves[last["estimator"]]
-    assert float(last["mse_median"]) == curve.truth.unit**2 * curve.quartiles[1][-1]
-    assert int(last["failed"]) == curve.failed[-1]
-
-
-def test_everything_has_the_map_as_far_as_it_is_computed(store, state):
+def test_everything_has_the_map_as_far_as_it_is_computed(state):
     steps = []
-    last = store.amortization(state.settings, "y", "theta").run(steps.append)
+    last = STORE.amortization(state.settings, "y", "theta").run(steps.append)
     for found in (steps[0], last):
         rows = everything(state, amortization=found)["results"]["amortization"]["table"]
         variance = [row["relative_variance"] for row in rows]

@@ -6,6 +6,14 @@ from amci_explorer.views.bound import bound
 from amci_explorer.views.controls import Controls
 
 
+def opened():
+    """A case and its controls."""
+    case = Case()
+    controls = Controls(case, about=None, downloads=[])
+    controls.open()
+    return case, controls
+
+
 def test_a_list_is_told_its_value_again_when_the_labels_change():
     case = Case()
     case.open("gain-loss")
@@ -19,10 +27,22 @@ def test_a_list_is_told_its_value_again_when_the_labels_change():
     assert told[-1] == widget.value == case.layer
 
 
+def test_a_number_is_taken_if_it_is_in_bounds_and_follows_a_step_back():
+    case, controls = opened()
+    field = controls.widgets["runs"]
+    assert (field.label, field.value) == ("Runs", "1000")
+    field.value = "7"
+    assert case.runs == 7
+    for wrong in ("99999", "x"):
+        field.value = wrong
+        assert case.runs == 7
+        assert field.error_state
+    case.go(-1)
+    assert (case.runs, field.value, field.error_state) == (1000, "1000", False)
+
+
 def test_the_chip_of_the_present_preset_is_pressed():
-    case = Case()
-    controls = Controls(case, about=None, downloads=[])
-    controls.open()
+    case, controls = opened()
     chips = controls.chips
     assert chips.value == [0]
     # A page sends what is pressed, the one before as well.
@@ -39,8 +59,8 @@ def test_the_chip_of_the_present_preset_is_pressed():
 
 
 def test_the_training_history_goes_through_the_saved_checkpoints():
-    case = Case()
-    player = Controls(case, about=None, downloads=[])._training
+    case, controls = opened()
+    player = controls._training
     values = list(player.options.values())
     assert values == [*range(len(values) - 1), None]
     assert player.value is None

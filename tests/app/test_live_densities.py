@@ -7,31 +7,23 @@ from amci_explorer.state.case import Case
 from amci_explorer.views.panel import DensityPanel, LivePage
 
 
-@pytest.fixture
-def shown():
-    def show(**chosen):
-        state = Case()
-        assert state.read(chosen) == {}
-        panel = DensityPanel(state)
-        panel.open()
-        [found] = panel.panel.select(LivePage)
-        return state, panel, found
-
-    return show
+def shown(**chosen):
+    """A case, its densities, and what the page is told of them."""
+    state = Case()
+    assert state.read(chosen) == {}
+    panel = DensityPanel(state)
+    panel.open()
+    [live] = panel.panel.select(LivePage)
+    return state, panel, live
 
 
-def test_a_problem_on_the_line_is_the_pages_with_the_case_that_is_drawn(shown):
+def test_a_problem_on_the_line_is_the_pages_which_is_sent_the_case_and_weights_it_asks_for():
     state, panel, live = shown(problem="tail-1d", y="0.5", theta="2")
     assert live.key == "tail-1d/spline"
     assert (live.y, live.theta) == ([0.5], [2.0])
     state.move(theta=[1.5])
     panel.follow({"theta"})
-    assert live.theta == [1.5]
-
-
-def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(shown):
-    state, panel, live = shown(problem="tail-1d")
-    assert live.weights == ""
+    assert (live.theta, live.weights) == ([1.5], "")
     live.asked = live.key
     stored = json.loads(live.weights)
     assert stored["key"] == "tail-1d/spline"
@@ -47,15 +39,13 @@ def test_weights_are_sent_to_a_page_that_asks_and_again_for_another_problem(show
 
 @pytest.mark.parametrize(
     "chosen",
-    [
-        {"problem": "cancer"},
-        {"problem": "tail-5d"},
-        {"problem": "tail-1d", "variant": "oracle"},
-        {"problem": "tail-1d", "snapshot": "0"},
-        {"problem": "tail-1d", "f": "x**2"},
+    [{"problem": "cancer"}, {"problem": "tail-5d"}]
+    + [
+        {"problem": "tail-1d"} | other
+        for other in ({"variant": "oracle"}, {"snapshot": "0"}, {"f": "x**2"})
     ],
 )
-def test_what_the_page_cannot_compute_is_the_servers(shown, chosen):
+def test_what_the_page_cannot_compute_is_the_servers(chosen):
     _, _, live = shown(**chosen)
     assert live.key == ""
     live.asked = "tail-1d/spline"
