@@ -20,7 +20,7 @@ LINE = (-math.inf, math.inf)
 
 def checked(problem):
     """What a short check finds."""
-    return amci.check(problem, seconds=0.5)
+    return amci.check(problem, seconds=0.2)
 
 
 class Right(Problem):
@@ -113,20 +113,18 @@ class Tail(LineProblem):
 
 
 def changed(base=Right, **members):
-    """A problem that differs from a right one in these members."""
-    return type("Changed", (base,), members)()
+    """A problem that differs from a right one in these members; None takes one away."""
+    given = {n: getattr(Problem, n) if m is None else m for n, m in members.items()}
+    return type("Changed", (base,), given)()
+
+
+def mistake(method, words, level="error", base=Right, **members):
+    """The problem with these members, and what is to be found."""
+    return changed(base, **members), level, method, words
 
 
 def raising(*arguments):
     raise RuntimeError("a tensor\nof the wrong kind")
-
-
-def nan_somewhere(self, x):
-    return Normal(0.0, 1.0).log_prob(x).sum(-1).where(x[..., 0] < 2, math.nan)
-
-
-def numpy_draws(self, n, generator):
-    return torch.from_numpy(np.random.default_rng().normal(size=(n, 2)))
 
 
 def off(self, y, theta, n, generator):
@@ -153,207 +151,167 @@ def line(low, high, name="y", dim=2, **more):
     return Variable(name, dim, low, high, "changed", **more)
 
 
-# What is changed, the level and method of the finding, and words that it has to have.
 MISTAKES = {
-    "the first case serves all": (
-        changed(f=lambda s, x, t: torch.exp(-t.flatten()[0] * x[..., 0])),
-        ("error", "f", "differs between a batch of cases and the cases one by one"),
+    "the first case serves all": mistake(
+        "f",
+        "differs between a batch of cases and the cases one by one",
+        f=lambda s, x, t: torch.exp(-t.flatten()[0] * x[..., 0]),
     ),
-    "counts for x": (
-        changed(
-            Tail,
-            x=line(0.0, math.inf, "x", dim=1),
-            log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
-            sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
-        ),
-        ("error", "x", "takes whole numbers only"),
+    "counts for x": mistake(
+        "x",
+        "takes whole numbers only",
+        base=Tail,
+        x=line(0.0, math.inf, "x", dim=1),
+        log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
+        sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
     ),
-    "counts of another rate": (
-        changed(
-            y=line(0.0, 500.0, typical_range=(0.0, 5.0)),
-            log_likelihood=lambda s, x, y: (y * x - x.exp() - torch.lgamma(y + 1)).sum(-1),
-            sample_likelihood=lambda s, x, g: torch.poisson(1.1 * x.exp(), generator=g),
-            log_evidence=Problem.log_evidence,
-            _log_truth=Problem._log_truth,
-        ),
-        ("error", "sample_likelihood", "do not follow log_likelihood as x changes"),
+    "counts of another rate": mistake(
+        "sample_likelihood",
+        "do not follow log_likelihood as x changes",
+        y=line(0.0, 500.0, typical_range=(0.0, 5.0)),
+        log_likelihood=lambda s, x, y: (y * x - x.exp() - torch.lgamma(y + 1)).sum(-1),
+        sample_likelihood=lambda s, x, g: torch.poisson(1.1 * x.exp(), generator=g),
+        log_evidence=None,
+        _log_truth=None,
     ),
-    "theta is not squeezed": (
-        changed(f=lambda s, x, t: torch.exp(-t * x[..., 0])),
-        ("error", "f", r"got float64 of shape \(4, 4, 16\)"),
+    "all axes of length one go": mistake(
+        "f",
+        r"of shape \(1,\), got float64 of shape \(\)",
+        base=Tail,
+        f=lambda s, x, t: (x > t).to(x.dtype).squeeze(),
     ),
-    "all axes of length one go": (
-        changed(Tail, f=lambda s, x, t: (x > t).to(x.dtype).squeeze()),
-        ("error", "f", r"of shape \(1,\), got float64 of shape \(\)"),
+    "NaN in the prior": mistake(
+        "log_prior",
+        r"is nan at x = \([-\d., ]+\)",
+        log_prior=lambda s, x: Right.log_prior(s, x).where(x[..., 0] < 2, math.nan),
     ),
-    "the defensive density is float32": (
-        changed(
-            sample_defensive=lambda s, y, t, n, g: (
-                torch.randn((*y.shape[:-1], n, 2), generator=g),
-                torch.zeros((*y.shape[:-1], n)).double(),
-            )
-        ),
-        ("error", "sample_defensive", "got float32"),
+    "infinite draws": mistake(
+        "sample_theta",
+        r"2,[01]\d\d of 4,096 draws are NaN or infinite",
+        sample_theta=lambda s, n, g: (torch.rand(n, 1, generator=g) - 0.5).log().abs(),
     ),
-    "NaN in the prior": (
-        changed(log_prior=nan_somewhere),
-        ("error", "log_prior", r"is nan at x = \([-\d., ]+\)"),
+    "an infinite likelihood": mistake(
+        "log_likelihood",
+        "is inf at x = ",
+        log_likelihood=lambda s, x, y: torch.full_like(x[..., 0] + y[..., 0], math.inf),
     ),
-    "an infinite likelihood": (
-        changed(log_likelihood=lambda s, x, y: torch.full_like(x[..., 0] + y[..., 0], math.inf)),
-        ("error", "log_likelihood", "is inf at x = "),
+    "an exception": mistake("f", "raised RuntimeError: a tensor of the wrong kind", f=raising),
+    "a prior without its constant": mistake(
+        "log_prior",
+        r"importance weight is 6\.\d+, .* constant, about -1\.[78]",
+        base=Unseen,
+        log_prior=lambda s, x: -x.square().sum(-1) / 2,
     ),
-    "an exception": (
-        changed(f=raising),
-        ("error", "f", "raised RuntimeError: a tensor of the wrong kind"),
+    "a prior's sampler of another scale": mistake(
+        "sample_prior",
+        "do not follow log_prior",
+        sample_prior=lambda s, n, g: 1.3 * torch.randn(n, 2, generator=g),
     ),
-    "a prior without its constant": (
-        changed(Unseen, log_prior=lambda s, x: -x.square().sum(-1) / 2),
-        (
-            "error",
-            "log_prior",
-            r"importance weight is 6\.\d+, .* constant, about -1\.[78]",
-        ),
+    "a prior that is zero at its draws": mistake(
+        "log_prior",
+        r"[45]\d\.\d% of the draws of sample_prior lie outside it",
+        log_prior=lambda s, x: Right.log_prior(s, x).masked_fill(x[..., 0] < 0, -math.inf),
     ),
-    "a prior's sampler of another scale": (
-        changed(sample_prior=lambda s, n, g: 1.3 * torch.randn(n, 2, generator=g)),
-        ("error", "sample_prior", "do not follow log_prior"),
+    "a likelihood that has lost what depends on x": mistake(
+        "sample_likelihood",
+        "do not follow log_likelihood",
+        log_likelihood=lambda s, x, y: (-(((y - x) / x.exp()) ** 2) / 2).sum(-1),
+        sample_likelihood=lambda s, x, g: x + x.exp() * torch.randn(x.shape, generator=g),
+        y=line(-1e9, 1e9, typical_range=(-10.0, 10.0)),
     ),
-    "a prior that is zero at its draws": (
-        changed(
-            log_prior=lambda s, x: Right.log_prior(s, x).masked_fill(x[..., 0] < 0, -math.inf)
-        ),
-        ("error", "log_prior", r"[45]\d\.\d% of the draws of sample_prior lie outside it"),
+    "a likelihood without its constant": mistake(
+        "log_likelihood",
+        r"importance weight is 1\.5\d.* E2 is not",
+        "warning",
+        log_likelihood=lambda s, x, y: -2 * (y - x).square().sum(-1),
+        log_evidence=None,
     ),
-    "a likelihood that has lost what depends on x": (
-        changed(
-            log_likelihood=lambda s, x, y: (-(((y - x) / x.exp()) ** 2) / 2).sum(-1),
-            sample_likelihood=lambda s, x, g: x + x.exp() * torch.randn(x.shape, generator=g),
-            y=line(-1e9, 1e9, typical_range=(-10.0, 10.0)),
-        ),
-        ("error", "sample_likelihood", "do not follow log_likelihood"),
+    "a defensive density whose density is another": mistake(
+        "sample_defensive", "its log densities differ from log_defensive", sample_defensive=off
     ),
-    "a likelihood without its constant": (
-        changed(
-            log_likelihood=lambda s, x, y: -2 * (y - x).square().sum(-1),
-            log_evidence=Problem.log_evidence,
-        ),
-        ("warning", "log_likelihood", r"importance weight is 1\.5\d.* E2 is not"),
+    "a defensive density that leaves f out": mistake(
+        "log_defensive",
+        r"is zero where [\d.]+% of f p\(x, y\) lies",
+        sample_defensive=half,
+        log_defensive=log_half,
     ),
-    "a defensive density whose density is another": (
-        changed(sample_defensive=off),
-        ("error", "sample_defensive", "its log densities differ from log_defensive"),
+    "a normalizer that is wrong": mistake(
+        "log_evidence",
+        r"returns \d.*, but [\d,]+ draws estimate \d",
+        log_evidence=lambda s, y, t: np.zeros(y.shape[:-1]),
     ),
-    "a defensive density that is not normalized": (
-        changed(log_defensive=lambda s, x, y, t: -x.square().sum(-1) / 2 / 1.5**2),
-        (
-            "error",
-            "log_defensive",
-            r"importance weight is 1[34]\.\d, .* about -2\.6",
-        ),
+    "a prior outside the range of x": mistake(
+        "x",
+        r"of the draws of sample_prior lie outside \[-2, inf\], such as -\d",
+        x=line(-2.0, math.inf, "x"),
     ),
-    "a defensive density that leaves f out": (
-        changed(sample_defensive=half, log_defensive=log_half),
-        ("error", "log_defensive", r"is zero where [\d.]+% of f p\(x, y\) lies"),
+    "a theta outside its range": mistake(
+        "theta",
+        r"of the draws of sample_theta lie outside \[0, 2\], such as 2\.",
+        sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g),
     ),
-    "a normalizer that is wrong": (
-        changed(log_evidence=lambda s, y, t: np.zeros(y.shape[:-1])),
-        ("error", "log_evidence", r"returns \d.*, but [\d,]+ draws estimate \d"),
+    "observations outside their range": mistake(
+        "y",
+        r"of the draws of sample_likelihood lie outside .*, and cases are moved to its ends",
+        "warning",
+        y=line(-2.0, 2.0),
     ),
-    "a prior outside the range of x": (
-        changed(x=line(-2.0, math.inf, "x")),
-        ("error", "x", r"of the draws of sample_prior lie outside \[-2, inf\], such as -\d"),
+    "no range for the networks": mistake(
+        "y",
+        r"has an infinite range, .* Declare typical_range=\(-[34]\.\d",
+        "warning",
+        y=line(*LINE),
     ),
-    "a theta outside its range": (
-        changed(sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g)),
-        ("error", "theta", r"of the draws of sample_theta lie outside \[0, 2\], such as 2\."),
+    "the support leaves f out": mistake(
+        "support_plus",
+        r"f > 0 at x = \(.*\), outside of support_plus",
+        support_plus=lambda s, t: less_than(torch.zeros(1).double()),
     ),
-    "no range for the networks": (
-        changed(y=line(*LINE)),
-        (
-            "warning",
-            "y",
-            r"has an infinite range, .* Declare typical_range=\(-[34]\.\d",
-        ),
+    "a truth that is wrong": mistake(
+        "_log_truth",
+        r"returns 1 in one of 3 cases, but [\d,]+ draws estimate",
+        _log_truth=lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1])),
     ),
-    "the support leaves f out": (
-        changed(support_plus=lambda s, t: less_than(torch.zeros(1).double())),
-        (
-            "error",
-            "support_plus",
-            r"f > 0 at x = \(.*\), outside of support_plus",
-        ),
+    "draws of numpy's generator": mistake(
+        "sample_prior",
+        "draws differ for the same seed",
+        sample_prior=lambda s, n, g: torch.from_numpy(np.random.default_rng().normal(size=(n, 2))),
     ),
-    "a truth that is wrong": (
-        changed(_log_truth=lambda s, y, t: (np.zeros(y.shape[:-1]), np.ones(y.shape[:-1]))),
-        ("error", "_log_truth", r"returns 1 in one of 3 cases, but [\d,]+ draws estimate"),
+    "no sampler of y": mistake(
+        "sample_likelihood", "right has y, but no sample_likelihood", sample_likelihood=None
     ),
-    "draws of numpy's generator": (
-        changed(sample_prior=numpy_draws),
-        (
-            "error",
-            "sample_prior",
-            "draws differ for the same seed",
-        ),
-    ),
-    "no sampler of y": (
-        changed(sample_likelihood=Problem.sample_likelihood),
-        ("error", "sample_likelihood", "right has y, but no sample_likelihood"),
-    ),
-    "no Variable": (
-        changed(y=3),
-        ("error", "y", "expected an attribute of type .*Variable \\| None, got 3"),
-    ),
-    "nonnegative is left open": (
-        changed(nonnegative=None),
-        ("error", "nonnegative", "expected an attribute of type bool, got None"),
-    ),
+    "no Variable": mistake("y", r"expected an attribute of type .*Variable \| None, got 3", y=3),
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_found_in_one_sentence(mistake):
-    problem, (level, method, words) = MISTAKES[mistake]
+@pytest.mark.parametrize(("problem", "level", "method", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_found_in_one_sentence(problem, level, method, words):
     report = checked(problem)
-    matching = [f for f in report.findings if (f.level, f.method) == (level, method)]
-    assert len(matching) == 1, report
-    sentence = matching[0].sentence
-    assert re.match(rf"{re.escape(method)}: ", sentence)
-    assert re.search(words, sentence), sentence
-    assert "\n" not in sentence
+    (sentence,) = (f.sentence for f in report.findings if (f.level, f.method) == (level, method))
+    assert re.match(rf"{method}: .*{words}", sentence), sentence  # on one line
     assert len(sentence) < 400
     # No other method is called wrong by an error.
     assert {each.method for each in report.errors} <= {method}, report
 
 
 SMALL_MISTAKES = [
-    ("log_prior", {"log_prior": lambda s, x: Right.log_prior(s, x) + 0.05}),
-    ("sample_prior", {"sample_prior": lambda s, n, g: 1.04 * Right.sample_prior(s, n, g)}),
-    ("sample_prior", {"sample_prior": lambda s, n, g: Right.sample_prior(s, n, g) + 0.06}),
-    ("log_likelihood", {"log_likelihood": lambda s, x, y: Right.log_likelihood(s, x, y) + 0.05}),
-    (
-        "sample_likelihood",
-        {"sample_likelihood": lambda s, x, g: 1.04 * Right.sample_likelihood(s, x, g) - 0.04 * x},
-    ),
-    (
-        "sample_likelihood",
-        {"sample_likelihood": lambda s, x, g: Right.sample_likelihood(s, x, g) + 0.03},
-    ),
-    (
-        "log_defensive",
-        {"log_defensive": lambda s, x, y, t: Right.log_defensive(s, x, y, t) + 0.05},
-    ),
-    ("sample_defensive", {"sample_defensive": wide}),
+    ("log_prior", lambda s, x: Right.log_prior(s, x) + 0.05),
+    ("sample_prior", lambda s, n, g: 1.04 * Right.sample_prior(s, n, g)),
+    ("sample_prior", lambda s, n, g: Right.sample_prior(s, n, g) + 0.06),
+    ("sample_likelihood", lambda s, x, g: 1.04 * Right.sample_likelihood(s, x, g) - 0.04 * x),
+    ("sample_likelihood", lambda s, x, g: Right.sample_likelihood(s, x, g) + 0.03),
+    ("log_defensive", lambda s, x, y, t: Right.log_defensive(s, x, y, t) + 0.05),
+    ("sample_defensive", wide),
 ]
 
 
-@pytest.mark.parametrize(("method", "members"), SMALL_MISTAKES)
-def test_many_draws_show_small_mistakes(method, members):
-    report = amci.check(changed(log_evidence=Problem.log_evidence, **members), seconds=60)
+@pytest.mark.parametrize(("method", "function"), SMALL_MISTAKES)
+def test_many_draws_show_small_mistakes(method, function):
+    report = amci.check(changed(log_evidence=None, **{method: function}), seconds=60)
     assert report.findings[0].method == method, report
 
 
-@pytest.mark.parametrize("k", [2, 4, 6, 10])
+@pytest.mark.parametrize("k", [2, 10])
 def test_a_wrong_scale_about_a_wave_is_no_missing_constant(k):
     # mu is wrong: y ~ N(sin(k x), 0.3) was drawn with 0.33.
     members = {
@@ -366,39 +324,29 @@ def test_a_wrong_scale_about_a_wave_is_no_missing_constant(k):
     assert [f.method for f in report.findings] == ["sample_likelihood"], report
 
 
-@pytest.mark.parametrize(("dim", "factor"), [(10, 1.05), (20, 1.1), (50, 1.2)])
-def test_a_wrong_scale_in_one_of_many_coordinates_of_y_is_found(dim, factor):
-    scale = torch.tensor([1.0] * (dim - 1) + [factor])
-
-    def drawn(scale):
-        return lambda s, x, g: x + scale * torch.randn(*x.shape[:-1], dim, generator=g)
-
-    members = {
-        "y": line(-30.0, 30.0, dim=dim),
-        "log_likelihood": lambda s, x, y: Normal(x, 1.0).log_prob(y).sum(-1),
-    }
-    right = changed(Tail, sample_likelihood=drawn(torch.ones(dim)), **members)
-    wrong = changed(Tail, sample_likelihood=drawn(scale), **members)
-    assert amci.check(right, seconds=20).findings == ()
-    assert [f.method for f in amci.check(wrong, seconds=20).errors] == ["sample_likelihood"]
+@pytest.mark.parametrize(("scale", "found"), [(1.0, []), (1.05, ["sample_likelihood"])])
+def test_a_wrong_scale_in_one_of_ten_coordinates_of_y_is_found(scale, found):
+    scales = torch.tensor([1.0] * 9 + [scale])
+    problem = changed(
+        Tail,
+        y=line(-30.0, 30.0, dim=10),
+        log_likelihood=lambda s, x, y: Normal(x, 1.0).log_prob(y).sum(-1),
+        sample_likelihood=lambda s, x, g: x + scales * torch.randn(*x.shape[:-1], 10, generator=g),
+    )
+    assert [f.method for f in amci.check(problem, seconds=20).findings] == found
 
 
 class Wrong(Right):
-    """Eight mistakes in eight methods."""
-
-    y = line(*LINE)
+    """Three mistakes in three methods, and one that only draws could show."""
 
     def log_prior(self, x):
         return Normal(0.0, 1.0).log_prob(x)
 
     def log_likelihood(self, x, y):
-        return Normal(x, 0.5).log_prob(y).sum(-1).where(x[..., 0] < 1, math.nan)
+        return x - y
 
     def f(self, x, theta):
         return (x > theta).all(-1)
-
-    def sample_likelihood(self, x, generator):
-        return super().sample_likelihood(x, generator).where(x > -1, math.nan)
 
     def sample_theta(self, n, generator):
         return 3 * torch.rand(n, 1, generator=generator)
@@ -406,36 +354,35 @@ class Wrong(Right):
 
 def test_all_mistakes_are_named_at_once():
     report = checked(Wrong())
-    assert {each.method for each in report.errors} == {
-        *("log_prior", "log_likelihood", "f"),
-    }, report
+    assert {each.method for each in report.errors} == {"log_prior", "log_likelihood", "f"}
     assert report.not_judged[0] == "draws, before the errors above are fixed"
     with pytest.raises(ValueError, match=r"log_prior: .*; f: ") as refused:
         Wrong().check([1.0, 1.0], 1.0)
     assert len(str(refused.value)) < 600
 
 
-RIGHT = {
-    **{name: lambda name=name: amci.problem(name) for name in amci.problems()},
-    **OWN_PROBLEMS,
-    **{kind.__name__: kind for kind in (Right, Signed, Unseen, Tail)},
-    "float64 sampler": lambda: changed(
-        sample_prior=lambda s, n, g: torch.randn(n, 2, generator=g, dtype=torch.float64)
-    ),
-}
+SHIPPED = ("tail-5d", "tail-20d", "cancer", "gain-loss", "peak")
+RIGHT = [*map(amci.problem, SHIPPED), Right(), Signed(), Unseen()]
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_a_problem_that_is_right_is_clean(name):
-    problem = RIGHT[name]()
+@pytest.mark.parametrize("problem", RIGHT, ids=lambda problem: problem.name)
+def test_a_problem_that_is_right_is_clean(problem):
+    state = torch.random.get_rng_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         report = checked(problem)
     assert report.findings == (), report
     # Draws of the prior reach these too rarely to tell.
-    if name not in OWN_PROBLEMS and name not in ("tail-10d", "tail-20d"):
-        assert report.not_judged == (), report
+    assert report.not_judged == () or problem.name == "tail-20d", report
     report.refuse()
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN_PROBLEMS)
+def test_an_invented_problem_that_is_right_is_clean(name):
+    assert amci.check(OWN_PROBLEMS[name]()).findings == ()
 
 
 def clamped(self, x, generator):
@@ -471,81 +418,66 @@ def cauchy(self, n, generator):
     return torch.tan(math.pi * (u - 0.5))
 
 
-def of_prior(**members):
+def of_prior(sample_prior, log_prior):
     """Without y, with a prior of another shape."""
-    defensive = {
-        "sample_defensive": Problem.sample_defensive,
-        "log_defensive": Problem.log_defensive,
-    }
-    return changed(
-        Unseen, f=lambda s, x, t: (x[..., 0] > t[..., 0]).to(x.dtype), **defensive, **members
-    )
+    members = {"sample_prior": sample_prior, "log_prior": log_prior}
+    members |= {"sample_defensive": None, "log_defensive": None}
+    return changed(Unseen, f=lambda s, x, t: (x[..., 0] > t[..., 0]).to(x.dtype), **members)
 
 
 HARD = {
     "observations moved to the ends": changed(
-        y=line(-2.0, 2.0),
-        sample_likelihood=clamped,
-        log_evidence=Problem.log_evidence,
+        y=line(-2.0, 2.0), sample_likelihood=clamped, log_evidence=None
     ),
     "counts": changed(
         y=line(0.0, 50.0, typical_range=(0.0, 5.0)),
         log_likelihood=lambda s, x, y: (y * x / 2 - (x / 2).exp() - torch.lgamma(y + 1)).sum(-1),
         sample_likelihood=counts,
-        log_evidence=Problem.log_evidence,
-        _log_truth=Problem._log_truth,
+        log_evidence=None,
+        _log_truth=None,
     ),
-    "two modes": of_prior(sample_prior=two_modes, log_prior=log_two_modes),
-    "a funnel": of_prior(sample_prior=funnel, log_prior=log_funnel),
-    "no moments": of_prior(
-        sample_prior=cauchy,
-        log_prior=lambda s, x: -(math.pi * (1 + x.square())).log().sum(-1),
-    ),
-    "an f whose mean no draw settles": changed(
-        Unseen,
-        f=lambda s, x, t: (6 * x[..., 0]).exp() + 0 * t[..., 0],
-        _log_truth=lambda s, y, t: (np.full(y.shape[:-1], 18.0), np.ones(y.shape[:-1])),
-    ),
+    "two modes": of_prior(two_modes, log_two_modes),
+    "a funnel": of_prior(funnel, log_funnel),
+    "no moments": of_prior(cauchy, lambda s, x: -(math.pi * (1 + x.square())).log().sum(-1)),
 }
 
 
-@pytest.mark.parametrize("name", HARD)
-def test_a_hard_problem_that_is_right_is_not_called_wrong(name):
-    report = checked(HARD[name])
+@pytest.mark.parametrize("problem", HARD.values(), ids=HARD)
+def test_a_hard_problem_that_is_right_is_not_called_wrong(problem):
+    assert checked(problem).findings == ()
+
+
+def test_a_truth_that_the_draws_cannot_settle_is_not_judged():
+    problem = changed(
+        Unseen,
+        f=lambda s, x, t: (6 * x[..., 0]).exp() + 0 * t[..., 0],
+        _log_truth=lambda s, y, t: (np.full(y.shape[:-1], 18.0), np.ones(y.shape[:-1])),
+    )
+    report = checked(problem)
     assert report.findings == ()
-    if name == "an f whose mean no draw settles":
-        assert report.not_judged == ("_log_truth: the draws' weights vary too much",)
+    assert report.not_judged == ("_log_truth: the draws' weights vary too much",)
 
 
-@pytest.mark.parametrize("f", ["x**-0.9", "(1 - x)**-0.9", "abs(x - 0.3)**-0.9", "1 / x"])
+@pytest.mark.parametrize("f", ["x**-0.9", "1 / x"])
 def test_a_right_f_without_a_variance_is_no_mistake(f):
-    # The right truth of the first was called wrong; of the others a method that nobody wrote.
+    # The right truth of the first was called wrong; of the other a method that nobody wrote.
     prior = torch.distributions.Uniform(*torch.tensor([0.0, 1.0], dtype=torch.float64))
-    report = amci.check(amci.model(prior=prior, f=f))
+    report = amci.check(amci.model(prior=prior, f=f), seconds=0.5)
     assert report.errors == ()
     assert report.warnings or report.not_judged
     assert {each.method for each in report.warnings} <= {"truth"}
 
 
-@pytest.mark.slow
-def test_a_hundred_dimensions_are_checked_in_time():
-    class Many(Right):
-        x = Variable("x", 100, *LINE, "many numbers")
-        y = None
-        log_likelihood = Problem.log_likelihood
-        sample_likelihood = Problem.sample_likelihood
-        log_evidence = Problem.log_evidence
-        _log_truth = Problem._log_truth
-        sample_defensive = Problem.sample_defensive
-        log_defensive = Problem.log_defensive
-        factor = 1.0
-
-        def sample_prior(self, n, generator):
-            return self.factor * torch.randn(n, 100, generator=generator)
-
-    assert checked(Many()).findings == ()
-    Many.factor = 1.1
-    assert [each.method for each in checked(Many()).errors] == ["sample_prior"]
+@pytest.mark.parametrize(("scale", "found"), [(1.0, []), (1.1, ["sample_prior"])])
+def test_a_hundred_dimensions_are_checked(scale, found):
+    problem = changed(
+        Unseen,
+        x=Variable("x", 100, *LINE, "many numbers"),
+        sample_prior=lambda s, n, g: scale * torch.randn(n, 100, generator=g),
+        sample_defensive=None,
+        log_defensive=None,
+    )
+    assert [each.method for each in checked(problem).findings] == found
 
 
 def test_what_was_found_is_said_and_can_be_raised():
@@ -562,26 +494,12 @@ def test_what_was_found_is_said_and_can_be_raised():
         report.refuse()
 
 
-def even_points(n, dim):
-    generator = torch.Generator().manual_seed(3)
-    return 1 - torch.rand(1, n, dim, dtype=torch.float64, generator=generator)
-
-
 @pytest.mark.parametrize("name", amci.problems())
 def test_points_for_sobol_follow_the_densities(name):
     problem = amci.problem(name)
     y, theta = problem.check(*problem.typical_case())
-    u = even_points(2**14, problem.x.dim)
-    evenly = problem.prior_from_uniform(u)
-    assert evenly is None or contradiction(evenly[0], problem.log_prior) is None
-    evenly = problem.defensive_from_uniform(y, theta, u[0])
-    assert evenly is None or (
-        contradiction(evenly, lambda x: problem.log_defensive(x, y, theta)) is None
-    )
-
-
-def test_checking_leaves_the_global_generator_alone():
-    state = torch.random.get_rng_state()
-    checked(Right())
-    assert torch.equal(torch.random.get_rng_state(), state)
-    assert torch.is_grad_enabled()
+    generator = torch.Generator().manual_seed(3)
+    u = 1 - torch.rand(1, 2**14, problem.x.dim, dtype=torch.float64, generator=generator)
+    x, safe = problem.prior_from_uniform(u), problem.defensive_from_uniform(y, theta, u[0])
+    assert x is None or contradiction(x[0], problem.log_prior) is None
+    assert safe is None or not contradiction(safe, lambda x: problem.log_defensive(x, y, theta))
