@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from socket import create_server
 from urllib.error import URLError
@@ -32,12 +32,13 @@ HIGHEST = """() => Bokeh.documents.flatMap(each => [...each.all_models])
     .sort().reverse()"""
 
 
-@contextmanager
-def jupyter(folder: Path):
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
     """The address of a Jupyter server in a copy of the repository, as a hub would start it.
 
     It saves an open notebook every two minutes, with all that its cells have shown.
     """
+    folder = tmp_path_factory.mktemp("jupyter")
     copy = folder / "repository"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     with create_server(("127.0.0.1", 0)) as taken:
@@ -51,32 +52,36 @@ def jupyter(folder: Path):
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
-    with (folder / "log.txt").open("w") as log:
+    log = folder / "log.txt"
+    with log.open("w") as output:
         process = subprocess.Popen(
-            command, cwd=copy, env=os.environ | own, stdout=log, stderr=subprocess.STDOUT
+            command, cwd=copy, env=os.environ | own, stdout=output, stderr=subprocess.STDOUT
         )
     address = f"http://localhost:{port}{BASE}"
+    deadline = time.monotonic() + PATIENCE
     try:
-        deadline = time.monotonic() + PATIENCE
         while True:
-            try:
+            with suppress(URLError, ConnectionError):
                 urllib.request.urlopen(address + "api", timeout=PATIENCE).close()
                 break
-            except (URLError, ConnectionError):
-                said = (folder / "log.txt").read_text()
-                assert process.poll() is None, said
-                assert time.monotonic() < deadline, said
-                time.sleep(0.2)
+            waiting = process.poll() is None and time.monotonic() < deadline
+            assert waiting, log.read_text()
+            time.sleep(0.2)
         yield address
     finally:
         process.terminate()
         process.wait(timeout=120)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with jupyter(tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
+def see_the_dashboard(browser, address):
+    """Waits until it has shown its runs, without a complaint."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
+    visit = Visit(context, address)
+    visit.wait_for_end(4)
+    visit.close()
+    assert visit.complaints == []
+    return visit
 
 
 def test_repo2docker_accepts_the_repository():
@@ -104,12 +109,7 @@ def test_the_dashboard_alone_is_served_beside_jupyter(monkeypatch):
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
 def test_the_badge_leads_to_the_dashboard(server, browser):
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE * 1000)
-    visit = Visit(context, f"{server}{DASHBOARD}?runs=4&draws=8")
-    visit.wait_for_end(4)
-    visit.close()
-    assert visit.complaints == []
+    visit = see_the_dashboard(browser, f"{server}{DASHBOARD}?runs=4&draws=8")
     assert visit.strangers == []
 
 
@@ -148,25 +148,4 @@ def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", BASE)
     frame = Explorer(height=700, y=1, theta=3, runs=4, draws=8)
     assert frame.src.startswith(f"{BASE}proxy/absolute/")
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE * 1000)
-    visit = Visit(context, server.removesuffix(BASE) + frame.src)
-    visit.wait_for_end(4)
-    visit.close()
-    assert visit.complaints == []
-
-
-@pytest.mark.browser
-@pytest.mark.xdist_group("jupyter")
-def test_without_a_hub_a_cell_shows_the_dashboard_of_this_machine(browser, monkeypatch):
-    from amci_explorer import Explorer
-
-    monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
-    frame = Explorer(runs=4, draws=8)
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE * 1000)
-    visit = Visit(context, frame.src)
-    visit.wait_for_end(4)
-    visit.close()
-    assert visit.complaints == []
-    assert visit.strangers == []
+    see_the_dashboard(browser, server.removesuffix(BASE) + frame.src)

@@ -28,7 +28,7 @@ def test_a_device_that_is_not_there_is_named(name):
 
 @pytest.mark.slow
 @GPU
-@pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer", "gain-loss", "peak"])
+@pytest.mark.parametrize("name", ["tail-5d", "gain-loss"])
 def test_a_gpu_finds_the_errors_that_the_cpu_finds(name):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     cpu, gpu = (

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import torch
 from schedulers import dask_cluster
-from sent import awkward, deadly, noise, slow, truth_of
+from sent import awkward, deadly, noise, truth_of
 from serving import PATIENCE
 
 from amci_core import parallel
@@ -47,16 +47,6 @@ def test_workers_give_the_numbers_of_this_process_also_after_one_is_killed(tmp_p
             if len(found) == 4:
                 workers[0].kill()
     assert values(found) == here
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_costs_no_task():
-    found = []
-    for done in run_tasks(partial(slow, 0.05), ITEMS, workers=2):
-        found.append(done)
-        if len(found) == 3:
-            os.kill(done.value[1], signal.SIGKILL)
-    assert [item for item, _ in values(found)] == ITEMS
 
 
 @pytest.mark.slow

@@ -15,20 +15,20 @@ import amci_core as amci
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tail-1d", "tail-5d", "cancer", "gain-loss", "corner-peak-5d"])
+@pytest.mark.parametrize("name", ["tail-5d", "gain-loss", "corner-peak-5d"])
 def test_sobol_points_give_the_truth_and_are_counted(name):
     problem = problem_of(name)
-    y, theta = problem.cases(5, seed=3)
-    for i in range(5):
+    y, theta = problem.cases(2, seed=3)
+    for i in range(2):
         case = Case(problem, *(None if v is None else v[i] for v in (y, theta)))
-        found = METHODS["sobol"].run(case, 2.0**17, 0)
+        found = METHODS["sobol"].run(case, 2.0**15, 0)
         assert abs(found / case.mu - 1) < 0.03
         # As many points as were asked for, but for the rounding to a power of two for each part.
-        assert 2**16 <= case.spent <= 2**17
+        assert 2**14 <= case.spent <= 2**15
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tail-5d", "cancer", "gain-loss"])
+@pytest.mark.parametrize("name", ["tail-5d", "gain-loss"])
 def test_the_value_alone_is_that_of_an_estimate(name):
     problem, PROPOSALS[name] = problem_of(name), amci.load_proposals(name)
     case = Case(problem, *problem.cases(4, seed=3))

@@ -5,30 +5,31 @@ import math
 import numpy as np
 import pytest
 import torch
+from conjugate import KINDS
 from scipy.integrate import quad
-from scipy.special import betainc, betaln
-from scipy.stats import chi2, norm
+from scipy.stats import beta, chi2, norm
 
 import amci_core as amci
 from amci_core.models import Problem, Variable
 
+# A default, a failing and an extreme case.
 CASES = {
-    "tail-1d": ([1.0, -4.0, 8.0], [3.0, 5.0, 0.0]),
-    "gain-loss": ([1.0, -1.0, -8.0], [0.4, 2.0, 3.0]),
+    "tail-1d": ([[1.0], [-4.0], [8.0]], [[3.0], [5.0], [0.0]]),
+    "tail-5d": ([[0.0] * 5, [-1.0] * 5, [2.0] * 5], [[1.0] * 5, [3.0] * 5, [0.0] * 5]),
+    "gain-loss": ([[1.0], [-1.0], [-8.0]], [[0.4], [2.0], [3.0]]),
     "cancer": ([(900.0, 60.0), (5000.0, 50.0), (500.0, 900.0)], None),
     "peak": (None, [(0.5, 0.5, 0.1), (0.3, 0.7, 1.0), (0.0, 1.0, 1.0)]),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_usual_a_failing_and_an_extreme_case(name):
-    problem = amci.problem(name)
-    y, theta = (None if part is None else np.reshape(part, (3, -1)) for part in CASES[name])
-    found = amci.reference_value(problem, y, theta, relative_error=1e-4, draws=100_000)
+def test_values_are_right_within_their_errors(name):
+    problem, (y, theta) = amci.problem(name), CASES[name]
+    found = amci.reference_value(problem, y, theta, relative_error=1e-4, draws=40_000)
     truth = problem.truth(y, theta)
     assert found.value.shape == found.standard_error.shape == found.draws.shape == (3,)
     assert (np.abs(found.value - truth) <= 4 * found.standard_error).all()
-    assert (found.standard_error < 4e-3 * np.abs(truth)).all()
+    assert (found.standard_error < 0.02 * np.abs(truth)).all()
 
 
 def test_a_smooth_integrand_comes_to_a_millionth():
@@ -37,15 +38,6 @@ def test_a_smooth_integrand_comes_to_a_millionth():
     truth = float(problem.truth(1.0, 3.0))
     assert abs(found.value - truth) < 4 * found.standard_error < 8e-6 * truth
     assert str(found).startswith("mu = 0.000203")
-
-
-@pytest.mark.parametrize(("y", "theta"), [(0.0, 1.0), (-1.0, 3.0), (2.0, 0.0)])
-def test_five_dimensions(y, theta):
-    problem, at = amci.problem("tail-5d"), ([y] * 5, [theta] * 5)
-    found = amci.reference_value(problem, *at, draws=100_000)
-    truth = float(problem.truth(*at))
-    assert abs(found.value - truth) < 4 * found.standard_error
-    assert found.standard_error < 0.01 * truth
 
 
 class Standard(Problem):
@@ -68,8 +60,9 @@ class Standard(Problem):
         return self._f(x)
 
 
-def far(share=1e-3, at=300.0):
+def far():
     """N(0, I) in three dimensions, and a small mode far away where f is large."""
+    share, at = 1e-3, 300.0
 
     class Far(Standard):
         def log_prior(self, x):
@@ -86,8 +79,9 @@ def far(share=1e-3, at=300.0):
     return Far(3, lambda x: 1 + 1e5 * (x[..., 0] > at / 2).double()), 1 + 1e5 * share
 
 
-def peaks(width):
-    """Five peaks of this width in the plane."""
+def peaks():
+    """Five peaks in the plane."""
+    width = 0.02
     centres = torch.tensor(
         [[1.3, 0.4], [-0.7, 1.1], [-1.2, -0.8], [0.2, -1.5], [0.1, 0.3]]
     ).double()
@@ -101,21 +95,14 @@ def peaks(width):
     return Standard(2, f), truth
 
 
-def limit_state(level, curvature, dim=5):
-    """Where x1 lies beyond a paraboloid."""
+def limit_state():
+    """Where x1 lies beyond a paraboloid, in five dimensions."""
 
     def f(x):
-        return (x[..., 0] > level + curvature * x[..., 1:].square().sum(-1)).double()
+        return (x[..., 0] > 4.28 + 0.1 * x[..., 1:].square().sum(-1)).double()
 
-    truth, _ = quad(
-        lambda s: norm.sf(level + curvature * s) * chi2.pdf(s, dim - 1), 0, 100, epsabs=0
-    )
-    return Standard(dim, f), truth
-
-
-def thin_ring():
-    problem = Standard(2, lambda x: ((x.norm(dim=-1) > 2) & (x.norm(dim=-1) < 2.01)).double())
-    return problem, math.exp(-2) - math.exp(-(2.01**2) / 2)
+    truth, _ = quad(lambda s: norm.sf(4.28 + 0.1 * s) * chi2.pdf(s, 4), 0, 100, epsabs=0)
+    return Standard(5, f), truth
 
 
 def narrow():
@@ -126,12 +113,10 @@ def narrow():
 
 
 HARD = {
-    "a thin ring": thin_ring(),
-    "five peaks": peaks(0.02),
+    "five peaks": peaks(),
     "a far mode": far(),
     "a narrow peak": narrow(),
-    "a curved limit state": limit_state(4.28, 0.1),
-    "a concave limit state": limit_state(4.2, -0.02),
+    "a curved limit state": limit_state(),
 }
 
 
@@ -150,7 +135,7 @@ def dishonest(problem, truth, seeds, draws):
 @pytest.mark.parametrize("name", HARD)
 def test_where_the_mass_is_hard_to_find_the_error_says_so(name):
     # The far mode was missed with a stated 1e-15, a narrow peak and a limit state were zero.
-    assert dishonest(*HARD[name], seeds=2, draws=100_000) == 0
+    assert dishonest(*HARD[name], seeds=2, draws=40_000) == 0
 
 
 def test_a_rare_limit_state_is_found_to_a_few_per_cent():
@@ -171,73 +156,30 @@ def test_an_f_that_could_be_negative_and_is_not_has_its_value():
 
 @pytest.mark.parametrize("seen", [0.0, 10.0])
 def test_counts_with_a_density_that_is_infinite_at_an_edge(seen):
-    # The posterior of Jeffreys's prior is Beta(1/2 + y, 1/2 + 10 - y), infinite at an edge.
-    half = torch.tensor(0.5, dtype=torch.float64)
-    prior = torch.distributions.Beta(half, half)
-
-    class Jeffreys(Standard):
-        y = Variable("y", 1, 0.0, 10.0, "successes of ten")
-        x = Variable("x", 1, 0.0, 1.0, "their probability")
-
-        def __init__(self):
-            self._f = lambda x: x.squeeze(-1)
-
-        def log_prior(self, x):
-            return prior.log_prob(x.double()).squeeze(-1)
-
-        def sample_prior(self, n, generator):
-            return torch.rand(n, 1, generator=generator).mul(math.pi / 2).sin().square()
-
-        def log_likelihood(self, x, y):
-            return (torch.xlogy(y, x) + torch.xlogy(10 - y, 1 - x)).squeeze(-1)
-
-        def sample_likelihood(self, x, generator):
-            return torch.binomial(torch.full_like(x, 10.0), x, generator=generator)
-
-    found = amci.reference_value(Jeffreys(), seen, draws=100_000)
-    truth = (0.5 + seen) / 11
+    problem = KINDS["share-0.5"]()
+    found = amci.reference_value(problem, seen, 0.05, draws=40_000)
+    truth = problem.exact(seen, 0.05)
     assert abs(found.value - truth) < 4 * found.standard_error < 1e-3 * truth
 
 
 def test_mass_beyond_the_last_number_below_an_edge_is_in_the_error():
     # Of Beta(1/2, 1/10) 2.5 per cent lie there.
-    class Edge(Standard):
-        x = Variable("x", 1, 0.0, 1.0, "a share")
-
-        def __init__(self):
-            self._f = lambda x: (x.squeeze(-1) > 0.5).double()
-
-        def log_prior(self, x):
-            return (-0.5 * x.log() - 0.9 * (-x).log1p()).squeeze(-1) - betaln(0.5, 0.1)
-
-        def sample_prior(self, n, generator):
-            rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
-            return torch.from_numpy(rng.beta(0.5, 0.1, size=(n, 1)))
-
-    found = amci.reference_value(Edge(), draws=30_000)
-    truth = 1 - betainc(0.5, 0.1, 0.5)
+    ends = torch.tensor([0.5, 0.1], dtype=torch.float64)
+    problem = amci.model(prior=torch.distributions.Beta(*ends), f="x1 > 0.5")
+    found = amci.reference_value(problem, draws=30_000)
+    truth = beta(0.5, 0.1).sf(0.5)
     assert abs(found.value - truth) < 4 * found.standard_error < 0.2 * truth
 
 
 def test_weights_of_a_tail_that_falls_like_a_power_judge_themselves():
     # Five of twenty values were off by more than three errors.
-    prior = torch.distributions.StudentT(torch.tensor(3.0).double())
-
-    class Tail(Standard):
-        def log_prior(self, x):
-            return prior.log_prob(x).squeeze(-1)
-
-        def sample_prior(self, n, generator):
-            rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
-            return torch.from_numpy(rng.standard_t(3.0, size=(n, 1)))
-
-    problem = Tail(1, lambda x: x.square().squeeze(-1))
+    prior = torch.distributions.StudentT(torch.tensor(3.0, dtype=torch.float64))
+    problem = amci.model(prior=prior, f="x1**2")
     assert dishonest(problem, 3.0, seeds=6, draws=60_000) == 0
 
 
 SINGULAR = {
     "(1 - x)**-0.9": 10.0,
-    "(1 - x)**-0.7": 10 / 3,
     "abs(x - 0.3)**-0.9": 10 * (0.3**0.1 + 0.7**0.1),
     "1 / x": math.inf,
 }
@@ -248,7 +190,7 @@ def test_what_floats_or_draws_cannot_resolve_is_in_the_error(f):
     # 9.6805 +- 8e-5 where 10 is right, and 709.396 +- 5e-4 where the mean is infinite.
     ends = torch.tensor([0.0, 1.0], dtype=torch.float64)
     problem = amci.model(prior=torch.distributions.Uniform(*ends), f=f)
-    assert dishonest(problem, SINGULAR[f], seeds=2, draws=200_000) == 0
+    assert dishonest(problem, SINGULAR[f], seeds=2, draws=60_000) == 0
 
 
 def test_errors_are_relative_to_mu_where_their_squares_underflow():
@@ -268,14 +210,13 @@ def test_a_coarse_aim_comes_with_an_error_that_holds():
         f="x > theta",
         theta=torch.distributions.Uniform(0.0, 3.0),
     )
-    z, truth = [], norm.sf(1.5)
-    for seed in range(100):
-        found = amci.reference_value(
-            problem, 0.0, 1.5, relative_error=0.0125, draws=20_000, seed=seed
-        )
-        z.append((found.value - truth) / found.standard_error)
+    aim = {"relative_error": 0.0125, "draws": 20_000}
+    z = []
+    for seed in range(64):
+        found = amci.reference_value(problem, 0.0, 1.5, seed=seed, **aim)
+        z.append((found.value - norm.sf(1.5)) / found.standard_error)
     # Twelve shifts: the square of Student's t with 11 degrees of freedom, 1.2 +- 2.1.
-    assert np.mean(np.square(z)) < 1.2 + 4 * 2.1 / 10
+    assert np.mean(np.square(z)) < 1.2 + 4 * 2.1 / 8
 
 
 def test_terms_that_cancel_come_with_the_error_of_their_difference():

@@ -9,6 +9,7 @@ import signal
 import sys
 from importlib import import_module
 
+import torch
 from bokeh.core.serialization import Deserializer
 
 PACKAGES = ("amci_core", "amci_explorer")
@@ -26,7 +27,13 @@ def load() -> None:
                 import_module(each.name)
 
 
+state, threads = torch.random.get_rng_state(), torch.get_num_threads()
 load()
+# Importing leaves what belongs to others alone.
+assert torch.equal(torch.random.get_rng_state(), state)
+assert torch.get_num_threads() == threads
+assert torch.get_default_dtype() is torch.float32
+assert torch.is_grad_enabled()
 for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
     del sys.modules[name]
 # What the page refuses stays registered.
