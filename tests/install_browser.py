@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 
 NAMES = (
@@ -34,49 +35,35 @@ def find_browser() -> str | None:
         FileNotFoundError: If AMCI_BROWSER is set to something that does not start.
     """
     chosen = os.environ.get("AMCI_BROWSER")
-    if chosen:
-        path = shutil.which(chosen)
-        if path and starts(path):
-            return path
+    found = next(filter(None, map(started, [chosen] if chosen else NAMES)), None)
+    if chosen and not found:
         raise FileNotFoundError(f"AMCI_BROWSER is {chosen!r}, which does not start as a browser")
-    for name in NAMES:
-        path = shutil.which(name)
-        if path and starts(path):
+    return found or playwright_browser()
+
+
+def started(name: str) -> str | None:
+    """The path of a browser that runs: some systems have a script that only asks to install it."""
+    path = shutil.which(name)
+    with suppress(OSError, subprocess.SubprocessError):
+        if path:
+            subprocess.run([path, "--version"], capture_output=True, timeout=60, check=True)
             return path
-    return playwright_browser()
-
-
-def starts(path: str) -> bool:
-    """Tells whether the browser runs: some systems have a script that only asks to install it."""
-    try:
-        result = subprocess.run([path, "--version"], capture_output=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return result.returncode == 0
+    return None
 
 
 def playwright_browser() -> str | None:
     """Returns the path of Playwright's own Chromium, or None."""
     result = subprocess.run([sys.executable, "-c", ASK_PLAYWRIGHT], capture_output=True, text=True)
-    path = shutil.which(result.stdout.strip()) if result.returncode == 0 else None
-    return path if path and starts(path) else None
+    return started(result.stdout.strip()) if result.returncode == 0 else None
 
 
 def run(*command: str) -> bool:
     """Runs a command, showing it first, and tells whether it succeeded within 20 minutes."""
     print("  " + " ".join(command), flush=True)
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "timeout": 1200}
+    options["env"] = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     try:
-        return (
-            subprocess.run(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                timeout=1200,
-            ).returncode
-            == 0
-        )
+        return subprocess.run(command, **options).returncode == 0
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"  {error}", flush=True)
         return False

@@ -27,7 +27,10 @@ def dask_cluster(folder, *, workers=2):
     scheduler = _started("scheduler", *loopback, "--port", "0", "--no-dashboard", cwd=folder)
     processes = [scheduler]
     try:
-        _wait_for(known.exists)
+        deadline = time.monotonic() + PATIENCE
+        while not known.exists():
+            assert time.monotonic() < deadline, "still waiting for the scheduler's address"
+            time.sleep(0.05)
         options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory")
         doers = [
             _started("worker", *loopback, *options, str(folder / f"worker-{i}"), cwd=folder)
@@ -45,10 +48,3 @@ def dask_cluster(folder, *, workers=2):
             process.kill()
         for process in processes:
             process.wait()
-
-
-def _wait_for(true):
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)

@@ -11,7 +11,13 @@ from types import SimpleNamespace
 
 from bokeh.document import Document
 
-PATIENCE = 240
+PATIENCE = 100
+
+
+def source(function):
+    """Where a function is, for a message."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else str(function)
 
 
 def run_apart(coroutine):
@@ -58,7 +64,7 @@ class Server(Document):
     def run_until(self, true):
         deadline = time.monotonic() + PATIENCE
         while not true():
-            assert time.monotonic() < deadline, "it never came true"
+            assert time.monotonic() < deadline, f"still waiting for {source(true)}"
             self.turn()
             waiting, self.waiting = self.waiting, []
             for callback in waiting:

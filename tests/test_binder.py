@@ -90,7 +90,7 @@ def test_repo2docker_accepts_the_repository():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=110,
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr

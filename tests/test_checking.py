@@ -65,20 +65,6 @@ class Right(Problem):
         return Normal(0.0, math.sqrt(1.25)).log_prob(y).sum(-1).numpy()
 
 
-class Signed(Right):
-    """The same with f = x1 - theta."""
-
-    name = "signed"
-    nonnegative = False
-
-    def f(self, x, theta):
-        return x[..., 0] - theta[..., 0]
-
-    def _log_truth(self, y, theta):
-        mu = 0.8 * y[..., 0].numpy() - theta[..., 0].numpy()
-        return np.log(np.abs(mu)), np.sign(mu)
-
-
 class Unseen(Right):
     """The same without y."""
 
@@ -340,7 +326,7 @@ def test_all_mistakes_are_named_at_once():
 
 
 SHIPPED = ("tail-5d", "tail-20d", "cancer", "gain-loss", "peak")
-RIGHT = [*map(amci.problem, SHIPPED), Right(), Signed(), Unseen()]
+RIGHT = [*map(amci.problem, SHIPPED), Right(), Unseen()]
 
 
 @pytest.mark.parametrize("problem", RIGHT, ids=lambda problem: problem.name)

@@ -65,7 +65,7 @@ def site(tmp_path_factory):
         capture_output=True,
         text=True,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        timeout=200,
+        timeout=110,
     )
     assert done.returncode == 0, done.stderr
     return folder

@@ -1,6 +1,5 @@
 """What is installed is complete, and every list of requirements says the same."""
 
-import os
 import re
 import runpy
 import shutil
@@ -8,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import PathDistribution
+from itertools import chain
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -105,14 +105,9 @@ def frozen() -> dict[str, str]:
 
 def test_constraints_cover_every_requirement():
     build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]
-    extras = PROJECT["optional-dependencies"].values()
-    wanted = [
-        *PROJECT["dependencies"],
-        *build["requires"],
-        *(r for extra in extras for r in extra),
-    ]
+    lists = PROJECT["dependencies"], build["requires"], *PROJECT["optional-dependencies"].values()
     versions = frozen()
-    for requirement in map(Requirement, wanted):
+    for requirement in map(Requirement, chain(*lists)):
         assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])
     assert not [name for name in versions if name.startswith(("nvidia", "cuda", "amci"))]
 
@@ -122,41 +117,29 @@ def test_the_docs_install_the_tested_pytorch():
     assert {*re.findall(r"torch==([\d.]+\d)", text)} == {frozen()["torch"]}
 
 
-@pytest.fixture
-def workplace(tmp_path: Path) -> Path:
-    """The Makefile beside an environment whose python and uv note what they are called with."""
+@pytest.mark.parametrize("uv_status", [0, 2])
+def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(tmp_path: Path, uv_status: int):
     for name in ("Makefile", "constraints.txt", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, tmp_path)
-    programs = tmp_path / ".venv" / "bin"
-    programs.mkdir(parents=True)
+    # An environment whose python and uv note what they are called with.
+    programs = {"python": "test $1 != -c || echo torch==2.13.0+cpu", "uv": f"exit {uv_status}"}
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / ".created").touch()
-    for name, answer in (
-        ("python", "test $1 != -c || echo torch==2.13.0+cpu"),
-        ("uv", "exit $STATUS"),
-    ):
-        program = programs / name
+    for name, answer in programs.items():
+        program = tmp_path / ".venv" / "bin" / name
         program.write_text(f'#!/bin/sh\necho {name} "$@" >> calls.txt\n{answer}\n')
         program.chmod(0o755)
-    return tmp_path
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("uv_status", [0, 2])
-def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(workplace: Path, uv_status: int):
-    make = ["make", "--directory", str(workplace), "install"]
     for _ in range(2):
-        done = subprocess.run(
-            make, env=os.environ | {"STATUS": str(uv_status)}, capture_output=True, text=True
-        )
+        done = subprocess.run(["make", "-C", tmp_path, "install"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    calls = (workplace / "calls.txt").read_text().splitlines()
-    installs = [call for call in calls if " install " in call]
-    assert re.match(r"python -m pip install .* torch==2\.13\.0$", installs[0])
-    assert re.match(r"python -m pip install .* uv$", installs[1])
-    assert [call.split()[0] for call in installs[2:]] == ["uv", "python"][: 1 + bool(uv_status)]
-    assert all(call.endswith("--editable .") for call in installs[2:])
-    assert all("--constraint .venv/constraints.txt" in call for call in installs)
-    versions = (workplace / ".venv" / "constraints.txt").read_text().splitlines()
+    calls = (tmp_path / "calls.txt").read_text().splitlines()
+    torch, uv, *others = (call for call in calls if " install " in call)
+    assert re.match(r"python -m pip install .* torch==2\.13\.0$", torch)
+    assert re.match(r"python -m pip install .* uv$", uv)
+    assert [call.split()[0] for call in others] == ["uv", "python"][: 1 + bool(uv_status)]
+    assert all(call.endswith("--editable .") for call in others)
+    assert all("--constraint .venv/constraints.txt" in call for call in (torch, uv, *others))
+    versions = (tmp_path / ".venv" / "constraints.txt").read_text().splitlines()
     assert "torch==2.13.0+cpu" in versions
     assert set(frozen()) == {canonicalize_name(line.split("==")[0]) for line in versions}
 

@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 import torch
-from schedulers import dask_cluster
 from sent import awkward, deadly, noise, truth_of
 from serving import PATIENCE
 
@@ -37,16 +36,9 @@ def test_a_task_that_fails_is_named_and_the_others_go_on():
 
 
 @pytest.mark.slow
-def test_workers_give_the_numbers_of_this_process_also_after_one_is_killed(tmp_path):
+def test_workers_give_the_numbers_of_this_process():
     here = values(run_tasks(partial(noise, SHARED), ITEMS))
     assert values(run_tasks(partial(noise, SHARED), ITEMS, workers=2)) == here
-    with dask_cluster(tmp_path) as (address, workers):
-        found = []
-        for done in run_tasks(partial(noise, SHARED), ITEMS, dask=address):
-            found.append(done)
-            if len(found) == 4:
-                workers[0].kill()
-    assert values(found) == here
 
 
 @pytest.mark.slow
@@ -116,7 +108,7 @@ fork = multiprocessing.get_context("fork")
 queue = fork.SimpleQueue()
 child = fork.Process(target=estimate, args=(queue,), daemon=True)
 child.start()
-child.join(200)
+child.join(60)
 assert child.exitcode == 0, child
 assert queue.get() == amci.estimate(problem, y=1.0, theta=3.0, draws=4096).value.item()
 """
@@ -127,7 +119,7 @@ assert queue.get() == amci.estimate(problem, y=1.0, theta=3.0, draws=4096).value
 def test_a_forked_child_estimates_as_its_parent():
     # The number of threads that torch has by itself: one has nothing to wait for.
     environment = os.environ | {"OMP_NUM_THREADS": "2"}
-    subprocess.run([sys.executable, "-c", FORK], env=environment, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", FORK], env=environment, check=True, timeout=110)
 
 
 @pytest.mark.parametrize(

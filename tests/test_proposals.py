@@ -37,15 +37,14 @@ def edit(folder, change, file="config.json"):
     path.write_text(json.dumps(config))
 
 
-def test_every_shipped_variant_loads_and_estimates():
-    tail = problem("tail-1d")
-    for variant in ("spline", "paper", "oracle"):
-        proposals = load_proposals("tail-1d", variant=variant)
-        assert (proposals.problem, proposals.variant) == ("tail-1d", variant)
-        assert proposals.q1_minus is None
-        found = estimate(tail, proposals, y=1.0, theta=3.0, draws=4096, seed=1)
-        spread = max(float(found.standard_error), 1e-12 * float(found.value))
-        assert abs(found.value - tail.truth(1.0, 3.0)) < 4 * spread, variant
+@pytest.mark.parametrize("variant", ["spline", "paper", "oracle"])
+def test_every_shipped_variant_loads_and_estimates(variant):
+    proposals = load_proposals("tail-1d", variant=variant)
+    assert (proposals.problem, proposals.variant) == ("tail-1d", variant)
+    assert proposals.q1_minus is None
+    found = estimate("tail-1d", proposals, y=1.0, theta=3.0, draws=4096, seed=1)
+    error = max(float(found.standard_error), 1e-12 * float(found.value))
+    assert abs(found.value - problem("tail-1d").truth(1.0, 3.0)) < 4 * error
 
 
 @pytest.mark.slow
@@ -191,24 +190,22 @@ def test_a_configuration_that_does_not_fit_is_refused(copied, change, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "variant", "message"),
     [
-        ("tail-1d", {"variant": "maf"}, r"variant: expected .*spline.*oracle.*, got 'maf'"),
-        ("tail-5d", {"variant": "oracle"}, "variant: expected one of .*defensive for "),
-        ("head-1d", {}, "problem: expected one of tail-1d"),
+        ("tail-1d", "maf", r"variant: expected .*spline.*oracle.*, got 'maf'"),
+        ("tail-5d", "oracle", "variant: expected one of .*defensive for "),
+        ("head-1d", "spline", "problem: expected one of tail-1d"),
     ],
 )
-def test_unknown_names_are_refused(name, options, message):
+def test_unknown_names_are_refused(name, variant, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        load_proposals(name, **options)
+        load_proposals(name, variant=variant)
 
 
 def test_a_folder_holds_the_variant_that_is_requested(copied):
-    assert load_proposals("tail-1d", folder=copied).variant == "spline"
     assert load_proposals("tail-1d", variant="spline", folder=copied).variant == "spline"
-    for other in ("paper", "oracle"):
-        with pytest.raises(ValueError, match=rf"^variant: .* holds 'spline', got '{other}'"):
-            load_proposals("tail-1d", variant=other, folder=copied)
+    with pytest.raises(ValueError, match=r"^variant: .* holds 'spline', got 'paper'"):
+        load_proposals("tail-1d", variant="paper", folder=copied)
 
 
 def model_called(name, bound):
@@ -240,9 +237,7 @@ def test_learnt_proposals_are_the_same_after_saving_and_loading(learnt, tmp_path
         learnt.save(folder)
     # The same problem under another name has them too, one with another f does not.
     assert load_proposals(model_called("yours", 0.0), folder=folder).problem == "yours"
-    with pytest.raises(
-        StoredFileError, match=r"made for mine with another f, .*not for mine. Tra"
-    ):
+    with pytest.raises(StoredFileError, match=r"for mine with another f, .*not for mine\. Train"):
         load_proposals(model_called("mine", 1.0), folder=folder)
     with pytest.raises(ValueError, match=r"^proposals: none ship with the package for mine"):
         load_proposals(own)
@@ -342,8 +337,8 @@ def test_who_reads_while_proposals_are_replaced_has_the_old_or_the_new(copied):
     with ThreadPoolExecutor(1) as writer:
         written = writer.submit(replace)
         try:
-            while len(variants) < 2 and not written.done():
-                variants |= {load_proposals("tail-1d", folder=copied).variant for _ in range(20)}
+            for _ in range(60):
+                variants.add(load_proposals("tail-1d", folder=copied).variant)
         finally:
             read.set()
         written.result()
