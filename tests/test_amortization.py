@@ -95,8 +95,7 @@ def test_axes_move_all_coordinates_or_one():
     both = amortization_map(problem, proposals, along=("y[1]", "theta"), **settings)
     assert [axis.name for axis in (both.x, both.y)] == ["y[1]", "theta"]
     assert both.relative_variance.shape == (2, 3)
-    low, high = problem.y.typical_range
-    np.testing.assert_array_equal(both.x.values, np.linspace(low, high, 3))
+    np.testing.assert_array_equal(both.x.values, np.linspace(*problem.y.typical_range, 3))
     # The bound needs no draws: it is that of the cases the axes stand for.
     at_y = np.array([[0.0, value, 2.0, 3.0, 1.0] for value in both.x.values])
     for row, value in zip(both.bound_ratio * both.relative_variance, both.y.values, strict=True):

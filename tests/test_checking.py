@@ -146,10 +146,8 @@ MISTAKES = {
     "counts for x": mistake(
         "x",
         "takes whole numbers only",
-        base=Tail,
-        x=line(0.0, math.inf, "x", dim=1),
-        log_prior=lambda s, x: (x * math.log(30) - 30 - torch.lgamma(x + 1)).squeeze(-1),
-        sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 1), 30.0), generator=g),
+        base=Unseen,
+        sample_prior=lambda s, n, g: torch.poisson(torch.full((n, 2), 30.0), generator=g),
     ),
     "counts of another rate": mistake(
         "sample_likelihood",
@@ -218,11 +216,6 @@ MISTAKES = {
         "x",
         r"of the draws of sample_prior lie outside \[-2, inf\], such as -\d",
         x=line(-2.0, math.inf, "x"),
-    ),
-    "a theta outside its range": mistake(
-        "theta",
-        r"of the draws of sample_theta lie outside \[0, 2\], such as 2\.",
-        sample_theta=lambda s, n, g: 3 * torch.rand(n, 1, generator=g),
     ),
     "observations outside their range": mistake(
         "y",

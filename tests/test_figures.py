@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -78,10 +79,11 @@ def test_data_that_are_there_are_not_computed_again(made):
     assert {path: path.read_bytes() for path in before} == before
 
 
-def some(draws=(2, 10)):
+@cache
+def some():
     problem = amci.problem("tail-1d")
     proposals = amci.load_proposals("tail-1d", variant="oracle")
-    sweep = Sweep(problem, proposals, cases=5, runs=8, draws=draws)
+    sweep = Sweep(problem, proposals, cases=5, runs=8, draws=(2, 10))
     return Cases(pd.concat(map(sweep.errors, range(5))))
 
 

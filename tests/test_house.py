@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from imperfect import NormalDensity
 from own_problems import WRITTEN_OUT
 from torch import nn
 
@@ -13,32 +14,16 @@ import amci_core as amci
 import amci_core.models
 from amci_core.estimators import ESTIMATORS, Tabled, tables
 from amci_core.estimators.base import Estimator, Prepared
-from amci_core.flows import FAMILIES, ConditionalDensity, Proposals, Trainable
+from amci_core.flows import FAMILIES, Proposals, Trainable
 from amci_core.training.objectives import OBJECTIVES, Objective
 from amci_core.training.trainer import TermRecipe, Trainer
 
 APP = Path(amci.__file__).parents[1] / "app" / "amci_explorer"
 
 
-class LogisticDensity(ConditionalDensity):
-    """Logistic proposals whose centre is affine in y."""
+class AffineNormal(Trainable):
+    """Normal proposals whose centre is affine in y."""
 
-    def __init__(self, centre):
-        super().__init__(centre.shape[:-1])
-        self.centre = centre
-
-    def draw(self, n, generator=None):
-        shape = (*self.batch_shape, n, 1)
-        u = torch.rand(shape, dtype=self.centre.dtype, generator=generator)
-        x = self.centre[..., None, :] + u.logit(eps=1e-12)
-        return x, self.log_prob(x)
-
-    def log_prob(self, x):
-        z = x - self.centre[..., None, :]
-        return (-z - 2 * nn.functional.softplus(-z)).sum(-1)
-
-
-class AffineLogistic(Trainable):
     def __init__(self, problem):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1))
@@ -47,7 +32,7 @@ class AffineLogistic(Trainable):
         nn.init.constant_(self.weight, 0.5)
 
     def at(self, y, theta):
-        return LogisticDensity(self.weight * y)
+        return NormalDensity(self.weight * y, 1.0)
 
 
 class Weighted(Estimator):
@@ -91,17 +76,17 @@ def test_a_problem_a_flow_and_an_estimator_are_one_class_and_one_line_each(tmp_p
     )
     kind = type(amci.load_problem(str(file)))
     monkeypatch.setitem(amci_core.models._PROBLEMS, "call", kind)
-    monkeypatch.setitem(FAMILIES, "affine-logistic", AffineLogistic)
+    monkeypatch.setitem(FAMILIES, "affine-normal", AffineNormal)
     monkeypatch.setitem(ESTIMATORS, "halves", Tabled(tables.reuse(0.5, 0.5)))
     monkeypatch.setitem(ESTIMATORS, "weighted", Weighted())
 
     problem = amci.problem("call")
     assert "call" in amci.problems()
     # Untrained proposals do here; they go to a folder and come back by their family's name.
-    q1, q2 = (FAMILIES["affine-logistic"](problem) for _ in range(2))
+    q1, q2 = (FAMILIES["affine-normal"](problem) for _ in range(2))
     q1.initialize(None)
     q2.initialize(None)
-    entries = {k: {"family": "affine-logistic", "arguments": {}} for k in ("q1_plus", "q2")}
+    entries = {k: {"family": "affine-normal", "arguments": {}} for k in ("q1_plus", "q2")}
     card = {"configuration": {"proposals": entries, "recipe": {}, "seed": 0}}
     made = Proposals("call", "mine", q1, None, q2, card, fingerprint=problem.fingerprint)
     loaded = amci.load_proposals("call", folder=made.save(tmp_path / "made"))
