@@ -19,35 +19,39 @@ from torch.distributions.transforms import AffineTransform
 
 import amci_core as amci
 from amci_core.flows import AtContext, Proposals
-from amci_core.models import Problem, Variable
 
 TAIL = amci.problem("tail-1d")
 ROOT_HALF = math.sqrt(0.5)
+# p(x | y) = N(y / 2, 1 / 2), and q1 is normal.
+GROWTH = amci.model(
+    name="growth",
+    prior=Normal(0.0, 1.0),
+    likelihood=lambda x: Normal(x, 1.0),
+    f=lambda x, theta: (theta * x).exp(),
+    theta=Uniform(0.0, 3.0),
+)
 
 
-class Growth(Problem):
-    """x ~ N(0, 1), y ~ N(x, 1), f = exp(theta x): p(x | y) = N(y / 2, 1 / 2), and q1 is normal."""
+def generator():
+    return torch.Generator().manual_seed(0)
 
-    name = "growth"
-    nonnegative = True
-    x = Variable("x", 1, -math.inf, math.inf, "a rate")
-    y = Variable("y", 1, -9.0, 9.0, "it, seen through noise", typical_range=(-2.0, 2.0))
-    theta = Variable("theta", 1, 0.0, 3.0, "a time")
 
-    def log_prior(self, x):
-        return Normal(0.0, 1.0).log_prob(x).sum(-1)
+def same(distribution):
+    """The same distribution at all y and theta."""
+    return lambda y, theta: distribution.expand((*y.shape[:-1], *distribution.batch_shape))
 
-    def log_likelihood(self, x, y):
-        return Normal(x, 1.0).log_prob(y).sum(-1)
 
-    def f(self, x, theta):
-        return (theta * x).exp().squeeze(-1)
+def beyond(theta, rate=6.0):
+    excess = Exponential(torch.full_like(theta, rate))
+    return TransformedDistribution(excess, AffineTransform(theta, 1.0))
 
-    def sample_prior(self, n, generator):
-        return torch.randn(n, 1, generator=generator)
 
-    def sample_likelihood(self, x, generator):
-        return x + torch.randn(x.shape, generator=generator)
+def wide(y, theta):
+    return Normal(y / 2, 0.8)
+
+
+def taken(*, q1=lambda y, theta: beyond(theta), q2=wide, problem=TAIL):
+    return Proposals.from_distributions(problem, q1_plus=q1, q2=q2)
 
 
 FORMS = {
@@ -61,52 +65,21 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_exact_proposals_have_no_variance(form):
     normal = FORMS[form]
-    made = Proposals.from_distributions(
-        Growth(),
-        q1_plus=lambda y, theta: normal((y + theta) / 2),
+    made = taken(
+        problem=GROWTH,
+        q1=lambda y, theta: normal((y + theta) / 2),
         q2=lambda y, theta: normal(y / 2),
     )
     y, theta = np.array([[1.0], [-2.0], [0.5]]), np.array([[0.1], [3.0], [1.0]])
     for case in ((y, theta), (1.0, 2.0)):
-        found = amci.estimate(Growth(), made, *case, draws=68)
+        found = amci.estimate(GROWTH, made, *case, draws=68)
         exact = np.exp(np.multiply(*case) / 2 + np.square(case[1]) / 4)
         np.testing.assert_allclose(found.value, np.squeeze(exact), rtol=1e-12)
         assert np.all(found.verdict.level == "reliable")
 
 
-def shifted_exponential(y, theta):
-    excess = Exponential(torch.full_like(theta, 6.0))
-    return TransformedDistribution(excess, AffineTransform(theta, 1.0))
-
-
-def same(distribution):
-    """The same distribution at all y and theta."""
-    return lambda y, theta: distribution.expand((*y.shape[:-1], *distribution.batch_shape))
-
-
-def wide(y, theta):
-    return Normal(y / 2, 0.8)
-
-
-def test_a_model_of_normflows_is_taken_at_a_context():
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        model = nf_model(1, context=2)
-
-    def at(y, theta):
-        return AtContext(model, torch.cat([y, theta], -1))
-
-    made = Proposals.from_distributions(TAIL, q1_plus=at, q2=at)
-    y, theta = TAIL.check([[1.0], [0.0], [0.0]], [[3.0], [0.5], [1.0]])
-    x, log_q = made.q2(y, theta).draw(7, torch.Generator().manual_seed(0))
-    context = torch.cat([y, theta], -1).float()
-    for i in range(3):
-        expected = model.log_prob(x[i].float(), context[i].expand(7, -1)).double()
-        torch.testing.assert_close(log_q[i], expected, rtol=1e-3, atol=1e-3)
-
-
 def test_draws_follow_the_seed_and_leave_the_global_generator_alone():
-    made = Proposals.from_distributions(TAIL, q1_plus=shifted_exponential, q2=wide)
+    made = taken()
 
     def value(seed):
         return float(amci.estimate(TAIL, made, 1.0, 3.0, seed=seed).value)
@@ -137,8 +110,7 @@ BOUNDED = {
 @pytest.mark.parametrize("name", BOUNDED)
 def test_outside_the_support_the_density_is_zero(name, validated):
     make, within = BOUNDED[name]
-    made = Proposals.from_distributions(TAIL, q1_plus=same(make(validated)), q2=wide)
-    q = made.q1_plus(*TAIL.check(1.0, 3.0))
+    q = taken(q1=same(make(validated))).q1_plus(*TAIL.check(1.0, 3.0))
     found = q.log_prob(torch.tensor([[-5.0], [within]]).double())
     assert found[0] == -math.inf
     torch.testing.assert_close(found[1], make(None).log_prob(torch.tensor(within).double()))
@@ -146,9 +118,9 @@ def test_outside_the_support_the_density_is_zero(name, validated):
 
 def test_in_several_dimensions_one_coordinate_outside_is_enough():
     tail = amci.problem("tail-2d")
-    made = Proposals.from_distributions(
-        tail,
-        q1_plus=lambda y, theta: Independent(Uniform(theta, theta + 1), 1),
+    made = taken(
+        problem=tail,
+        q1=lambda y, theta: Independent(Uniform(theta, theta + 1), 1),
         q2=lambda y, theta: Independent(Normal(y / 2, 1.0), 1),
     )
     q1 = made.q1_plus(*tail.check(np.zeros(2), np.ones(2)))
@@ -169,12 +141,8 @@ class Shifted:
         return self.normal.log_prob(x) + self.constant
 
 
-def nf_model(dim, *, context):
-    layer = nf.flows.AutoregressiveRationalQuadraticSpline(
-        dim, 1, 8, num_context_channels=context, init_identity=False
-    )
-    base = nf.distributions.DiagGaussian(dim, trainable=False)
-    return nf.ConditionalNormalizingFlow(base, [layer]).requires_grad_(False)
+def no_batch(y, theta):
+    return MultivariateNormal(torch.zeros(5), torch.eye(5))
 
 
 WRONG = {
@@ -183,14 +151,8 @@ WRONG = {
     "a function of y alone": (lambda y: Normal(y, 1.0), "such as lambda y, theta: flow"),
     "a model": (torch.nn.Linear(5, 5), "such as lambda y, theta: flow"),
     "no distribution": (lambda y, theta: 3.0, "object has no attribute 'sample'"),
-    "no batch": (
-        lambda y, theta: MultivariateNormal(torch.zeros(5), torch.eye(5)),
-        r"expected sample\(\(1,\)\) of shape \(1, 3, 5\).*got \(1, 5\)",
-    ),
-    "too many dimensions": (
-        lambda y, theta: Normal(torch.zeros(3, 6), 1.0),
-        r"got \(1, 3, 6\)",
-    ),
+    "no batch": (no_batch, r"expected sample\(\(1,\)\) of shape \(1, 3, 5\).*got \(1, 5\)"),
+    "too many dimensions": (lambda y, theta: Normal(torch.zeros(3, 6), 1.0), r"got \(1, 3, 6\)"),
     "coordinates apart": (
         lambda y, theta: Normal(y, 1.0),
         r"expected log_prob of shape \(1, 3\), got \(1, 3, 5\). Join coordinates with",
@@ -202,26 +164,26 @@ WRONG = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_what_does_not_fit_is_refused_by_the_name_of_the_proposal(kind):
-    tail = amci.problem("tail-5d")
     make, why = WRONG[kind]
     q1 = same(Independent(Exponential(torch.ones(5)), 1))
     with pytest.raises(ValueError, match=rf"(?s)^q2: .*{why}"):
-        Proposals.from_distributions(tail, q1_plus=q1, q2=make)
+        taken(problem=amci.problem("tail-5d"), q1=q1, q2=make)
 
 
-def test_draws_that_contradict_their_density_are_refused():
-    why = r"log_prob: the mean importance weight is 0\.17, .* about 1\.77 nats; at y = \("
-    with pytest.raises(ValueError, match=f"^q1_plus: {why}"):
-        Proposals.from_distributions(
-            TAIL, q1_plus=lambda y, theta: Shifted(theta, constant=math.log(0.17)), q2=wide
-        )
-
-
-def test_a_proposal_that_is_needed_or_is_not():
+def test_a_proposal_that_is_needed_or_is_not_and_a_contradiction_are_named():
     with pytest.raises(ValueError, match=r"q2: .* growth has no known evidence"):
-        Proposals.from_distributions(Growth(), q1_plus=wide)
+        Proposals.from_distributions(GROWTH, q1_plus=wide)
     with pytest.raises(ValueError, match=r"q1_minus: .* f >= 0"):
         Proposals.from_distributions(TAIL, q1_plus=wide, q1_minus=wide, q2=wide)
+    why = r"log_prob: the mean importance weight is 0\.17, .* about 1\.77 nats; at y = \("
+    with pytest.raises(ValueError, match=f"^q1_plus: {why}"):
+        taken(q1=lambda y, theta: Shifted(theta, constant=math.log(0.17)))
+
+
+def seeded(make):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        return make()
 
 
 @pytest.fixture
@@ -232,34 +194,53 @@ def validation():
     torch.distributions.Distribution._validate_args = before
 
 
-def flow_of(zuko):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        return zuko.flows.NSF(1, 1, bins=4, hidden_features=[8]).double()
+def draws_and_their_density(made, expected):
+    """Draws of q2 have the density that the outside model gives; so has the estimate its mu."""
+    y, theta = TAIL.check([[1.0], [0.0], [0.0]], [[1.5], [0.5], [1.0]])
+    with torch.inference_mode():
+        x, log_q = made.q2(y, theta).draw(7, generator())
+        assert (x.dtype, log_q.dtype) == (torch.float64, torch.float64)
+        for i in range(3):
+            found = expected(x[i], y[i : i + 1], theta[i : i + 1]).double()
+            torch.testing.assert_close(log_q[i], found, rtol=1e-3, atol=1e-3)
+    e = amci.estimate(TAIL, made, y, theta, draws=4000)
+    assert (abs(e.value - TAIL.truth(y, theta)) < 5 * e.standard_error).all()
+
+
+def nf_model():
+    layer = nf.flows.AutoregressiveRationalQuadraticSpline(
+        1, 1, 8, num_context_channels=2, init_identity=False
+    )
+    base = nf.distributions.DiagGaussian(1, trainable=False)
+    return nf.ConditionalNormalizingFlow(base, [layer]).requires_grad_(False)
+
+
+def test_a_model_of_normflows_is_taken_at_a_context():
+    model = seeded(nf_model)
+
+    def at(y, theta):
+        return AtContext(model, torch.cat([y, theta], -1))
+
+    def expected(x, y, theta):
+        context = torch.cat([y, theta], -1).float()
+        return model.log_prob(x.float(), context.expand(len(x), -1))
+
+    draws_and_their_density(taken(q2=at), expected)
 
 
 def test_a_flow_of_zuko(validation):
     zuko = pytest.importorskip("zuko")
-    flow = flow_of(zuko)
-    made = Proposals.from_distributions(
-        TAIL, q1_plus=shifted_exponential, q2=lambda y, theta: flow(y)
-    )
-    y, theta = TAIL.check([[1.0], [0.0]], [[3.0], [0.5]])
-    with torch.inference_mode():
-        x, log_q = made.q2(y, theta).draw(7, torch.Generator().manual_seed(0))
-        assert (x.dtype, log_q.dtype) == (torch.float64, torch.float64)
-        expected = flow(y).log_prob(x.movedim(1, 0)).T
-    torch.testing.assert_close(log_q, expected, rtol=1e-4, atol=1e-5)
-    e = amci.estimate(TAIL, made, 1.0, 1.5, draws=5000)
-    assert abs(e.value - TAIL.truth(1.0, 1.5)) < 5 * e.standard_error
+    flow = seeded(lambda: zuko.flows.NSF(1, 1, bins=4, hidden_features=[8]).double())
+    made = taken(q2=lambda y, theta: flow(y))
+    draws_and_their_density(made, lambda x, y, theta: flow(y[0]).log_prob(x))
 
 
 def test_a_flow_of_zuko_onto_an_interval_is_zero_beyond_it(validation):
     zuko = pytest.importorskip("zuko")
     unit = zuko.distributions.BoxUniform(torch.zeros(1).double(), torch.ones(1).double())
     onto = zuko.distributions.NormalizingFlow(AffineTransform(-3.0, 0.5), unit)  # to (6, 8)
-    made = Proposals.from_distributions(TAIL, q1_plus=same(onto), q2=wide)
-    found = made.q1_plus(*TAIL.check(1.0, 3.0)).log_prob(torch.tensor([[7.0], [9.0]]).double())
+    density = taken(q1=same(onto)).q1_plus(*TAIL.check(1.0, 3.0))
+    found = density.log_prob(torch.tensor([[7.0], [9.0]]).double())
     torch.testing.assert_close(found, torch.tensor([math.log(0.5), -math.inf]).double())
 
 
@@ -269,21 +250,13 @@ def test_a_posterior_of_sbi(validation):
     from sbi.inference.posteriors import DirectPosterior
     from sbi.neural_nets import posterior_nn
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    def posterior_of():
         x = torch.randn(500, 1)
         estimator = posterior_nn("mdn")(x, x + torch.randn(500, 1))
-        posterior = DirectPosterior(estimator.eval(), Normal(torch.zeros(1), torch.ones(1)))
-    made = Proposals.from_distributions(
-        TAIL, q1_plus=shifted_exponential, q2=lambda y, theta: AtContext(posterior, y)
+        return DirectPosterior(estimator.eval(), Normal(torch.zeros(1), torch.ones(1)))
+
+    posterior = seeded(posterior_of)
+    draws_and_their_density(
+        taken(q2=lambda y, theta: AtContext(posterior, y)),
+        lambda x, y, theta: posterior.log_prob(x.float(), x=y.float(), norm_posterior=False),
     )
-    y, theta = TAIL.check([[1.0], [-0.5]], [[1.5], [0.5]])
-    q2 = made.q2(y, theta)
-    points, log_q = q2.draw(20, torch.Generator().manual_seed(0))
-    for i in range(2):
-        expected = posterior.log_prob(
-            points[i].float(), x=y[i : i + 1].float(), norm_posterior=False
-        )
-        torch.testing.assert_close(log_q[i], expected.double().detach(), rtol=1e-4, atol=1e-4)
-    e = amci.estimate(TAIL, made, y, theta, draws=4000)
-    assert (abs(e.value - TAIL.truth(y, theta)) < 5 * e.standard_error).all()

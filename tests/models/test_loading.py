@@ -30,9 +30,7 @@ def write(folder, text, name="mine.py"):
 def test_a_file_gives_its_problem_with_and_without_the_class(tmp_path):
     path = write(tmp_path, ONE)
     for file in (path, str(path), f"{path}:One"):
-        problem = amci.load_problem(file)
-        assert problem.name == "one"
-        assert type(problem).__name__ == "One"
+        assert type(amci.load_problem(file)).__name__ == "One"
 
 
 def test_classes_that_lack_methods_make_way(tmp_path):
