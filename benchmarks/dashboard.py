@@ -44,7 +44,7 @@ PROBLEMS = {
 FRAMES = 120
 # Runs of a full set, and the seconds that it may take.
 FULL = {"tail-1d": (1000, 4.0), "tail-5d": (200, 15.0), "cancer": (200, 15.0)}
-RELEASED = "Mismatch level, nats"
+RELEASED = "Mismatch, nats"
 USABLE = """name => [...(window.Bokeh?.documents?.[0]?.all_models ?? [])].some(model => {
     const view = model.type === "Figure" && model.name === name && Bokeh.index.find_one(model)
     return view && view.frame?.bbox?.width > 0 && view.el.getBoundingClientRect().width > 0
