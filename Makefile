@@ -99,7 +99,7 @@ docs: $(VENV)/.installed-test
 	@echo "The documentation is in site/index.html"
 
 notebooks: $(VENV)/.installed-test
-	@$(BIN)/python -m jupyterlab notebooks
+	@$(BIN)/python -m jupyterlab notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 clean:
 	@echo "Removing the environment, caches and build output"
