@@ -57,13 +57,20 @@ assert (estimate[collapsed] == 0).all()
 assert (alpha[~collapsed] > 0.95).all()
 for case in errors:
     assert remse[case, "amci-cv"] < min(remse[case, "amci"], remse[case, "reuse-paper"])
-""",
-    "05": """
+assert error_at((3.0, 0.1), 0.5, 0.5) < error_at((3.0, 0.1), 1.0, 0.0) / 20
 error = {name: curves[name].mse[0] for name in names}
 assert sorted(names, key=error.get)[:3] == ["amci", "snis-qm-stratified", "bound"]
 assert error["snis-qm-stratified"] > 1e4 * error["amci"]
 assert error["snis-q1"] > 100 * error["bound"]
 assert np.argmin(standard_errors) in (5, 6, 7)  # around c = mu
+""",
+    "05": """
+assert counted == {T}
+assert errors[0.5]["MCMC"] == errors[0.5]["SNIS q2"] == 1
+assert all(max(of["amci"], of["snis-qm-stratified"]) < 0.005 for of in errors.values())
+assert not hit.any() and np.median(off) < 0.01
+assert 5 < questions(0.01) < 25 < 1000 < questions(0.1) < min(1500, questions(0.1, 0.0) / 3)
+assert curves["amci"].remse[0] > 20 * curves["snis-q2"].remse[0]
 """,
     "06": """
 assert 0.55 < (success > 0.01).mean() < 0.65
@@ -84,9 +91,12 @@ for name in ("AMCI", "AMCI, more draws"):
     assert not (corner[name].verdict.level == "reliable").any()
 assert (corner["half defensive"].verdict.level == "reliable").mean() > 0.9
 assert precise["paper"].draws > 100 * precise["spline"].draws
+scale.value = 0.1
+assert "**do not trust" in judged(scale.value).splitlines()[0]
 """,
     "08": """
 assert 5 < nats < 6
+assert [with_noise(v)[1].verdict.level for v in (0.05, 1.0)] == ["use more draws", "reliable"]
 assert abs(e.value - mu) < 4 * e.standard_error
 assert error["bound"] > 100 * error["amci"]
 assert error["amci-cv"] < error["amci"] < error["snis-qm-stratified"]
