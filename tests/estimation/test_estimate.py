@@ -19,11 +19,6 @@ from amci_core.io import pretrained_root
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
-QUICK = ("amci-cv", "amci", "snis-qm")
-ESTIMATED = [
-    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
-    for name in [*ESTIMATORS, "reuse"]
-]
 
 
 def estimates(n, *, y=1.0, theta=1.5, draws=400, estimator="amci", seed=0):
@@ -34,45 +29,42 @@ def estimates(n, *, y=1.0, theta=1.5, draws=400, estimator="amci", seed=0):
     )
 
 
-def numpy_key():
-    return np.random.get_state(legacy=False)["state"]["key"].copy()  # noqa: NPY002
+def with_f(change, log_prior=None):
+    """The problem with another f, x -> change(x, f), and maybe another prior."""
+
+    class Changed(type(PROBLEM)):
+        def f(self, x, theta):
+            return change(x[..., 0], super().f(x, theta))
+
+        def log_prior(self, x):
+            log_p = super().log_prior(x)
+            return log_p if log_prior is None else log_prior(x[..., 0], log_p)
+
+    return Changed(1)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda x, f: torch.where(x[..., 0] > 3.5, -f, f), "f: expected values >= 0, .*, got -1"),
-        (lambda x, f: torch.where(x[..., 0] > 3.5, torch.nan, f), "f: expected finite numbers"),
-        (lambda x, f: torch.where(x[..., 0] > 3.5, torch.inf, f), "f: expected finite numbers"),
+        (lambda x, f: torch.where(x > 3.5, -f, f), "f: expected values >= 0, .*, got -1"),
+        (lambda x, f: torch.where(x > 3.5, torch.nan, f), "f: expected finite numbers"),
+        (lambda x, f: torch.where(x > 3.5, torch.inf, f), "f: expected finite numbers"),
     ],
 )
 def test_values_that_make_an_estimate_wrong_are_refused(change, message):
-    class Changed(type(PROBLEM)):
-        def f(self, x, theta):
-            return change(x, super().f(x, theta))
-
-    changed = Changed(1)
     with pytest.raises(ValueError, match=f"^{message}"):
-        amci.estimate(changed, "oracle", 1.0, 2.5, draws=400)
+        amci.estimate(with_f(change), "oracle", 1.0, 2.5, draws=400)
 
 
 @pytest.mark.parametrize("there", [torch.nan, torch.inf])
 def test_f_may_be_no_number_where_the_density_is_zero(there):
-    class Half(type(PROBLEM)):
+    def half(there):
         """x > 0: half of the prior's draws, and not all of q2's."""
+        return with_f(
+            lambda x, f: f.where(x > 0, there), lambda x, log_p: log_p.where(x > 0, -torch.inf)
+        )
 
-        def __init__(self, there):
-            super().__init__(1)
-            self.there = there
-
-        def log_prior(self, x):
-            return super().log_prior(x).where(x[..., 0] > 0, -torch.inf)
-
-        def f(self, x, theta):
-            return super().f(x, theta).where(x[..., 0] > 0, self.there)
-
-    problem, plain = Half(there), Half(0.0)
-    found, expected = (amci.estimate(each, IMPERFECT, 1.0, 1.5) for each in (problem, plain))
+    found, expected = (amci.estimate(half(f), IMPERFECT, 1.0, 1.5) for f in (there, 0.0))
     assert found.value == expected.value > 0
     assert found.standard_error == expected.standard_error
 
@@ -80,14 +72,14 @@ def test_f_may_be_no_number_where_the_density_is_zero(there):
 def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
     # A declared range's far corner: squares of mu are zero in units of f.
     problem, proposals = amci.problem("tail-5d"), amci.load_proposals("tail-5d")
-    n, y, theta = 150, np.full(5, -12.0), np.full(5, 2.0)
+    n, y, theta = 100, np.full(5, -12.0), np.full(5, 2.0)
     found = amci.estimate(problem, proposals, np.tile(y, (n, 1)), theta, draws=512, seed=1)
     log_mu, _ = problem.log_truth(y, theta)
     assert log_mu < np.log(1e-162)
     spread = np.sqrt(np.mean(np.expm1(found.log_value - log_mu) ** 2))
     assert spread > 0.1
     stated = found.relative_standard_error
-    # Of 150 normal errors a spread is known to 6 %; these are skewed, some of heavy tails.
+    # Of 100 normal errors a spread is known to 7 %; these are skewed, some of heavy tails.
     assert np.sqrt(np.mean(stated**2)) == pytest.approx(spread, rel=0.3)
     lower, upper = found.interval()
     mu = problem.truth(y, theta)
@@ -110,6 +102,9 @@ def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
     after = amci.estimate("tail-1d", None, 1.0, 2.0)
     saved = amci.load_proposals("tail-1d", folder=folder)
     assert after.value == amci.estimate("tail-1d", saved, 1.0, 2.0).value != before.value
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    by_name, loaded = (amci.estimate("tail-1d", q, 1.0, 2.0) for q in ("paper", paper))
+    assert by_name.value == loaded.value
 
 
 def test_an_estimate_is_shown_in_three_lines():
@@ -156,11 +151,12 @@ def test_exact_proposals_leave_no_error():
         assert (term.nonzero_share == 1).all()
 
 
-@pytest.mark.parametrize("estimator", ESTIMATED)
+@pytest.mark.parametrize(
+    "estimator", ["amci-cv", "amci", "snis-qm", "snis-qm-stratified", reuse(0.7, -0.1)]
+)
 def test_standard_errors_are_the_spread_of_estimates(estimator):
-    table = reuse(alpha=0.7, beta=-0.1) if estimator == "reuse" else estimator
-    n, draws = 1500, 2000
-    found = estimates(n, draws=draws, estimator=table, seed=1)
+    n, draws = 1000, 500
+    found = estimates(n, draws=draws, estimator=estimator, seed=1)
     predicted = np.sqrt(np.mean(found.standard_error**2))
     # A spread of nearly normal values is known to 1 / sqrt(2 n).
     assert abs(found.value.std() / predicted - 1) < 4 / np.sqrt(2 * n) + 0.02
@@ -168,36 +164,35 @@ def test_standard_errors_are_the_spread_of_estimates(estimator):
     assert abs(bias) < 4 * found.value.std() / np.sqrt(n) + found.value.std() / np.sqrt(draws)
 
 
-@pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
-@pytest.mark.parametrize("name", ["tail-1d", "cancer"])
+@pytest.mark.parametrize(("name", "estimator"), [("cancer", "amci-cv"), ("tail-1d", "amci")])
 def test_intervals_of_reliable_estimates_cover_as_often_as_they_say(name, estimator):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
-    y, theta = problem.cases(500, seed=0)
+    y, theta = problem.cases(400, seed=0)
     found = amci.estimate(problem, proposals, y, theta, draws=438, estimator=estimator, seed=1)
     lower, upper = found.interval()
     mu, reliable = problem.truth(y, theta), found.verdict.level == "reliable"
     covered = ((lower < mu) & (mu < upper))[reliable].mean()
-    assert reliable.sum() > 200
+    assert reliable.sum() > 150
     assert abs(covered - 0.95) < 0.02 + 3 * np.sqrt(0.95 * 0.05 / reliable.sum())
 
 
 @pytest.mark.parametrize(
     ("draws", "defensive", "remse", "reliable"),
-    [(1000, 1 / 8, 0.055, False), (16_000, 1 / 8, 0.004, True), (2000, 0.5, 0.0075, True)],
+    [(1000, 1 / 8, 0.055, False), (2000, 0.5, 0.0075, True)],
 )
 def test_control_variates_repair_the_case_that_is_not_to_be_trusted(
     draws, defensive, remse, reliable
 ):
     # The paper's q1 misses three quarters of E1 here: AMCI's relative error is 0.55.
-    paper, at = amci.load_proposals("tail-1d", variant="paper"), (np.full((300, 1), -4.0), 5.0)
-    mu = PROBLEM.truth(-4.0, 5.0)
+    n, mu = 200, PROBLEM.truth(-4.0, 5.0)
+    arguments = (PROBLEM, "paper", np.full((n, 1), -4.0), 5.0)
     how = {"draws": draws, "defensive": defensive, "seed": 1}
-    plain = amci.estimate(PROBLEM, paper, *at, estimator="amci", **how)
-    found = amci.estimate(PROBLEM, paper, *at, **how)
+    plain = amci.estimate(*arguments, estimator="amci", **how)
+    found = amci.estimate(*arguments, **how)
     relative = found.value / mu - 1
     assert np.mean(np.square(relative)) < min(remse, np.mean(np.square(plain.value / mu - 1)) / 10)
     right = abs(relative) < 2 * found.relative_standard_error * found.value / mu
-    assert right.mean() > 0.93 - 2 * np.sqrt(0.95 * 0.05 / 300)
+    assert right.mean() > 0.93 - 2 * np.sqrt(0.95 * 0.05 / n)
     share = (found.verdict.level == "reliable").mean()
     assert share > 0.9 if reliable else share == 0
 
@@ -205,7 +200,7 @@ def test_control_variates_repair_the_case_that_is_not_to_be_trusted(
 def test_where_every_draw_has_the_same_f_there_is_no_standard_error():
     # At (3, 0.1) all of 64 exact posterior draws lie above theta with probability mu^64 = 0.21:
     # the answer is then 1, and no draw says that it is wrong.
-    n, mu = 2000, float(PROBLEM.truth(3.0, 0.1))
+    n, mu = 1000, float(PROBLEM.truth(3.0, 0.1))
     found = amci.estimate(
         PROBLEM, ORACLE, np.full((n, 1), 3.0), 0.1, draws={"q2": 64}, estimator="snis-q2", seed=1
     )
@@ -261,26 +256,15 @@ def test_draws_are_the_total_of_the_proposals_and_the_defensive_density(
     assert found.draws == sum(expected.values())
 
 
-@pytest.mark.parametrize("name", ["tail-1d", "cancer", "gain-loss"])
+@pytest.mark.parametrize("name", ["cancer", "gain-loss"])
 def test_without_diagnosis_the_value_is_the_same(name):
-    problem, proposals = amci.problem(name), amci.load_proposals(name)
-    cases = problem.cases(7, seed=3)
-    names = ("q1_plus", "q1_minus", "q2")
-    how = {"draws": {names[j]: 20 for j in proposals.present}, "estimator": "amci"}
-    found, judged = (
-        amci.estimate(problem, proposals, *cases, **how, diagnose=diagnose)
-        for diagnose in (False, True)
-    )
+    problem = amci.problem(name)
+    how = {"cases": problem.cases(7, seed=3), "draws": 60, "estimator": "amci"}
+    y, theta = how.pop("cases")
+    found, judged = (amci.estimate(problem, None, y, theta, **how, diagnose=d) for d in (0, 1))
     np.testing.assert_allclose(found.value, judged.value, rtol=1e-9, atol=1e-14)
     with pytest.raises(ValueError, match="Pass diagnose=True"):
         _ = found.standard_error
-
-
-def test_a_problem_and_a_variant_may_be_named():
-    by_name = amci.estimate("tail-1d", "paper", 1.0, 3.0)
-    paper = amci.load_proposals("tail-1d", variant="paper")
-    assert by_name.value == amci.estimate(PROBLEM, paper, 1.0, 3.0).value
-    assert amci.estimate_to("tail-1d", y=1.0, theta=3.0).reached
 
 
 def test_values_have_the_batch_shape():
@@ -293,16 +277,22 @@ def test_values_have_the_batch_shape():
 
 
 def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
-    torch_state, numpy_state = torch.random.get_rng_state(), numpy_key()
-    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    def state():
+        numpy_state = np.random.get_state(legacy=False)["state"]["key"].tobytes()  # noqa: NPY002
+        torch_state = torch.random.get_rng_state().numpy().tobytes()
+        return numpy_state, torch_state, torch.get_default_dtype(), torch.get_num_threads()
+
+    before = state()
     for estimator in ESTIMATORS:
         first, again = (estimates(3, estimator=estimator, seed=7).value for _ in range(2))
         np.testing.assert_array_equal(first, again)
         assert (first != estimates(3, estimator=estimator, seed=8).value).all()
-    assert torch.equal(torch.random.get_rng_state(), torch_state)
-    np.testing.assert_array_equal(numpy_key(), numpy_state)
-    assert torch.get_default_dtype() is dtype
-    assert torch.get_num_threads() == threads
+    assert state() == before
+    case = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0}
+    once, again = np.random.default_rng(5), np.random.default_rng(5)
+    first, second = (amci.estimate(**case, rng=once).value for _ in range(2))
+    assert first == amci.estimate(**case, rng=again).value != second
+    assert amci.estimate(**case, seed=None).value != amci.estimate(**case, seed=None).value
 
 
 @pytest.mark.parametrize(
@@ -319,28 +309,14 @@ def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
         ({"estimator": "reuse"}, r"estimator: expected reuse:ALPHA:BETA, got 'reuse'"),
         ({"seed": -1}, r"seed: expected a whole number from 0 .* got -1"),
         ({"rng": 3}, r"rng: expected a numpy.random.Generator or None, got 3"),
-        (
-            {"estimator": "bound"},
-            r"estimator: expected one of amci-cv, .* or a table, got 'bound'",
-        ),
-        (
-            {"proposals": imperfect("tail-5d")},
-            r"proposals: expected proposals for tail-1d, got .*5d",
-        ),
+        ({"estimator": "bound"}, r"estimator: expected one of amci-cv, .* a table, got 'bound'"),
+        ({"proposals": imperfect("tail-5d")}, r"proposals: .* for tail-1d, got .*5d"),
     ],
 )
 def test_bad_arguments_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.estimate(**arguments)
-
-
-def test_a_generator_or_no_seed_gives_other_draws_each_time():
-    case = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0}
-    once, again = np.random.default_rng(5), np.random.default_rng(5)
-    first, second = (amci.estimate(**case, rng=once).value for _ in range(2))
-    assert first == amci.estimate(**case, rng=again).value != second
-    assert amci.estimate(**case, seed=None).value != amci.estimate(**case, seed=None).value
 
 
 def test_draws_set_for_each_proposal_may_leave_the_complement_to_its_share():

@@ -1,9 +1,7 @@
 """Error curves: against closed forms, as they stream, and the arguments that are refused."""
 
-import copy
 import itertools
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,24 +10,11 @@ from imperfect import imperfect
 from scipy.stats import binom
 
 import amci_core as amci
-from amci_core.estimators import ESTIMATORS
 from amci_core.evaluation.runs import effective_errors, quantiles, runs_by_draws
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 IMPERFECT = imperfect()
-
-
-def cut_off(end):
-    """The tail problem with a prior that is zero above an end."""
-    problem = copy.copy(PROBLEM)
-
-    class CutOff(type(PROBLEM)):
-        def log_prior(self, x):
-            return super().log_prior(x).masked_fill(x[..., 0] > end, -np.inf)
-
-    problem.__class__ = CutOff
-    return problem
 
 
 def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, draws=(1000,), runs=2000, seed=0):
@@ -39,7 +24,7 @@ def curve(name, *, y=1.0, theta=1.5, proposals=IMPERFECT, draws=(1000,), runs=20
     return curves[name]
 
 
-@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (3.0, 0.1), (-8.0, 5.0)])
+@pytest.mark.parametrize(("y", "theta"), [(3.0, 0.1), (-8.0, 5.0)])
 def test_the_bound_is_its_closed_form(y, theta):
     draws = [2, 10, 100, 1000]
     bound = curve("bound", y=y, theta=theta, draws=draws)
@@ -56,20 +41,18 @@ def test_exact_proposals_leave_amci_no_error():
     assert found.remse.max() < 1e-24
 
 
-@pytest.mark.parametrize(("y", "theta"), [(1.0, 3.0), (1.0, 1.5), (3.0, 0.1)])
-def test_the_mixture_of_exact_proposals_sits_on_the_bound(y, theta):
+def test_the_mixture_of_exact_proposals_sits_on_the_bound():
     # E[(w (f - mu))^2] under (q1 + q2) / 2 is 4 mu^2 (1 - mu) / (1 + mu): the bound as mu -> 0.
     # The bias adds terms of relative order 1 / T with constants of order ten.
-    mu = PROBLEM.truth(y, theta)
+    mu = PROBLEM.truth(1.0, 1.5)
     expected = 4 * (1 - mu) / (1 + mu) / 1000
-    found = curve("snis-qm", y=y, theta=theta, proposals=ORACLE)
+    found = curve("snis-qm", proposals=ORACLE, runs=1500)
     assert abs(found.remse[0] - expected) < 4 * found.remse_error[0] + 0.02 * expected
-    assert expected >= 4 * (1 - mu) ** 2 / 1000
 
 
 def test_fixed_numbers_of_draws_from_each_proposal_go_below_the_bound_for_independent_ones():
     # Half of the draws, and Bin(T / 2, mu) of the others, lie above theta: with the weights of
-    # the test below the error has a closed form. Each total has its own number of runs.
+    # SNIS the error has a closed form. Each total has its own number of runs.
     mu, draws, runs = float(PROBLEM.truth(1.0, 1.5)), np.array([16, 128, 512]), [4000, 2000, 300]
     exact = []
     for half in draws // 2:
@@ -82,14 +65,11 @@ def test_fixed_numbers_of_draws_from_each_proposal_go_below_the_bound_for_indepe
     assert exact[1] < 4 * (1 - mu) ** 2 / draws[1] / 5
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_mean_without_the_rare_runs_that_make_it_up_is_not_settled(seed):
     # 1,000 runs have 0.11 to 0.23 of the mean of 1.5 million unless one of these is among them.
-    gain_loss = amci.problem("gain-loss")
-    proposals = amci.load_proposals("gain-loss")
-    found = amci.error_curves(
-        gain_loss, proposals, 1.0, 0.4, draws=[10], estimators=["amci"], seed=seed
-    )
+    how = {"draws": [10], "estimators": ["amci"], "seed": seed}
+    found = amci.error_curves("gain-loss", None, 1.0, 0.4, **how)
     assert not found["amci"].determined[0]
 
 
@@ -102,44 +82,31 @@ def test_an_evaluation_has_the_marks_of_curves():
     assert cases.estimators["snis-qm"]["undetermined"] == [1.0, 0.0]
 
 
-def test_snis_with_the_posterior_sees_nothing_of_a_far_tail():
-    # No draw lies above theta in 98 % of runs of 100 draws: the estimate is 0, the error 1.
-    found = curve("snis-q2", y=1.0, theta=3.0, proposals=ORACLE, draws=[10, 100], runs=500)
-    np.testing.assert_array_equal(found.remse_median, 1)
-    np.testing.assert_array_equal(found.remse_quartiles, 1)
+def test_snis_with_one_of_the_exact_proposals_answers_zero_or_one():
+    # No draw of the posterior lies above theta in 98 % of runs of 100 draws: the error is 1.
+    how = {"y": 1.0, "theta": 3.0, "proposals": ORACLE}
+    posterior = curve("snis-q2", **how, draws=[10, 100], runs=500)
+    np.testing.assert_array_equal(posterior.remse_median, 1)
+    np.testing.assert_array_equal(posterior.remse_quartiles, 1)
+    tail = curve("snis-q1", **how, draws=[2, 50], runs=20)
+    np.testing.assert_allclose(tail.remse, (1 / PROBLEM.truth(1.0, 3.0) - 1) ** 2, rtol=1e-9)
 
 
-def test_snis_with_the_tails_proposal_answers_one():
-    mu = PROBLEM.truth(1.0, 3.0)
-    found = curve("snis-q1", y=1.0, theta=3.0, proposals=ORACLE, draws=[2, 50], runs=20)
-    np.testing.assert_allclose(found.remse, (1 / mu - 1) ** 2, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("amci", "snis-qm", "reuse:0.9:0.1"),
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ESTIMATORS
-            if name not in ("amci", "snis-qm")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["amci", "amci-cv", "reuse:0.9:0.1"])
 def test_errors_are_those_of_estimates_with_as_many_draws(name):
     # In curves, all draws but those of amci-cv come from proposals.
-    n, total = 2000, 1000 if name == "amci-cv" else 1143
+    n, total = 1000, 1000 if name == "amci-cv" else 1143
     found = amci.estimate(
         PROBLEM, IMPERFECT, np.ones((n, 1)), 1.5, draws=total, estimator=name, seed=9
     )
     errors = np.square(found.value / PROBLEM.truth(1.0, 1.5) - 1)
-    curves = curve(name)
+    curves = curve(name, runs=n)
     tolerance = 4 * np.hypot(curves.remse_error[0], errors.std() / np.sqrt(n))
     assert abs(curves.remse[0] - errors.mean()) < tolerance
 
 
 def test_the_monte_carlo_error_is_the_spread_over_seeds():
-    repeats = 60
+    repeats = 40
     found = [curve("amci", draws=[100], runs=300, seed=seed) for seed in range(repeats)]
     spread = np.std([c.remse[0] for c in found])
     stated = np.sqrt(np.mean([c.remse_error[0] ** 2 for c in found]))
@@ -148,7 +115,7 @@ def test_the_monte_carlo_error_is_the_spread_over_seeds():
 
 @pytest.mark.parametrize("wanted", [700, [700, 200]])
 def test_curves_grow_part_by_part_to_those_without_on_progress(wanted):
-    arguments: dict[str, Any] = {"draws": [2, 2000], "runs": wanted, "seed": 3}
+    arguments = {"draws": [2, 2000], "runs": wanted, "seed": 3}
     steps = []
     final = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments, on_progress=steps.append)
     alone = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 2.0, **arguments)
@@ -177,14 +144,6 @@ def test_a_rough_curve_of_the_smallest_totals_comes_first():
         assert (curve.failed == 0).all()
         assert not curve.determined[2:].any() or curve.known
     assert first["snis-q2"].runs.tolist() == [30, 30, 0, 0]
-
-
-def test_a_budget_below_one_draw_of_each_proposal_has_no_error():
-    curves = amci.error_curves(
-        PROBLEM, IMPERFECT, 1.0, 3.0, draws=[1, 2], runs=8, estimators=["amci", "snis-q2"]
-    )
-    assert np.isnan(curves["amci"].remse).tolist() == [True, False]
-    assert np.isfinite(curves["snis-q2"].remse).all()
 
 
 def test_errors_from_a_given_truth_are_those_of_a_problem_that_knows_it():
@@ -224,86 +183,50 @@ def test_where_mu_is_zero_there_is_no_relative_error():
 
 
 def test_runs_without_an_estimate_are_counted_apart():
+    class CutOff(type(PROBLEM)):
+        def log_prior(self, x):
+            return super().log_prior(x).masked_fill(x[..., 0] > 2, -np.inf)
+
     # q1 draws above 2 with probability 0.354, where p(x) is zero: so do two draws of two, and
     # the estimate is 0 / 0. Where the estimate exists it is the share of the draws above theta.
-    runs = 4000
-    problem = cut_off(2.0)
-    curves = amci.error_curves(
-        problem,
-        IMPERFECT,
-        *(1.0, 1.5),
-        draws=[2, 100],
-        runs=[runs, 10],
-        estimators=["snis-q1"],
-        truth=0.5,
-    )
+    runs, at = 2000, (IMPERFECT, 1.0, 1.5)
+    how = {"draws": [2, 100], "runs": [runs, 10], "estimators": ["snis-q1"], "truth": 0.5}
+    curves = amci.error_curves(CutOff(1), *at, **how)
     found = curves["snis-q1"]
-    assert f"snis-q1 at 2 draws: {found.failed[0]:,} of 4,000 runs failed" in str(curves)
+    assert f"snis-q1 at 2 draws: {found.failed[0]:,} of 2,000 runs failed" in str(curves)
     assert found.failed[1] == 0
     none = 0.3538**2
     assert abs(found.failed[0] / runs - none) < 4 * np.sqrt(none * (1 - none) / runs)
     # All draws below theta, or all above: off by mu itself.
     assert found.remse_quartiles[2, 0] == pytest.approx(1)
-    whole = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, draws=[1, 2], runs=20)
-    # A budget that is too small for AMCI is no failure of it.
+    # A budget that is too small for AMCI has no error, and is no failure of it.
+    whole = amci.error_curves(PROBLEM, *at, draws=[1, 2], runs=20)
+    assert np.isnan(whole["amci"].remse).tolist() == [True, False]
+    assert np.isfinite(whole["snis-q2"].remse).all()
     assert all((curve.failed == 0).all() for curve in whole.by_name.values())
 
 
-@dataclass
-class Value:
-    value: Any
-    standard_error: Any
-
-
 def test_a_truth_with_an_error_says_where_it_matters():
-    mu = float(PROBLEM.truth(1.0, 1.5))
-    exact = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, draws=[10, 1000], runs=200)
+    mu, at = float(PROBLEM.truth(1.0, 1.5)), (PROBLEM, IMPERFECT, 1.0, 1.5)
+    how = {"draws": [10, 1000], "runs": 200}
+    exact = amci.error_curves(*at, **how)
     assert exact.truth_error == 0
     assert not any(curve.reference_limited.any() for curve in exact.by_name.values())
     # Between the errors at 10 draws and those at 1000.
     error = float(np.sqrt(0.1 * np.sqrt(exact["amci"].mse.prod())))
-    found = amci.error_curves(
-        PROBLEM, IMPERFECT, 1.0, 1.5, draws=[10, 1000], runs=200, truth=Value(mu, error)
-    )
+    found = amci.error_curves(*at, **how, truth=SimpleNamespace(value=mu, standard_error=error))
     assert found.truth_error == pytest.approx(error / mu)
     assert found["amci"].reference_limited.tolist() == [False, True]
     np.testing.assert_allclose(found["amci"].mse, exact["amci"].mse, rtol=1e-9)
     with pytest.raises(ValueError, match=r"^truth\.standard_error: expected finite numbers >= 0"):
-        amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, truth=Value(mu, -1.0))
+        amci.error_curves(*at, truth=SimpleNamespace(value=mu, standard_error=-1.0))
 
 
 def test_estimators_may_be_tables():
-    found = amci.error_curves(
-        PROBLEM,
-        IMPERFECT,
-        1.0,
-        1.5,
-        draws=[2, 20],
-        runs=30,
-        estimators={"own": amci.tables.reuse(1.0, 0.0), "amci": "amci", "bound": "bound"},
-    )
+    named = {"own": amci.tables.reuse(1.0, 0.0), "amci": "amci", "bound": "bound"}
+    found = amci.error_curves(PROBLEM, IMPERFECT, 1.0, 1.5, draws=[2, 20], estimators=named)
     assert list(found.by_name) == ["own", "amci", "bound"]
     np.testing.assert_array_equal(found["own"].remse, found["amci"].remse)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "truth: tail-1d has no known mu. Define _log_truth, or pass reference values"),
-        (
-            {"truth": 0.1, "estimators": ["amci", "bound"]},
-            "mean_absolute_deviation: tail-1d",
-        ),
-        ({"truth": -0.1}, r"truth: expected finite numbers >= 0, got -0.1"),
-        (
-            {"truth": [0.1, 0.2]},
-            r"truth: .* the batch shape \(\) of y and theta, got shape \(2,\)",
-        ),
-    ],
-)
-def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        amci.error_curves(hidden("tail-1d"), IMPERFECT, 1.0, 3.0, **options)
 
 
 @pytest.mark.parametrize(
@@ -316,11 +239,18 @@ def test_where_the_truth_is_not_known_a_right_one_must_be_given(options, message
         ({"runs": 0}, r"runs: expected a whole number .* got 0"),
         ({"runs": [2, 1, 2, 1]}, r"runs: expected .* 4 numbers that do not increase, got \[2, 1"),
         ({"runs": [2, 1]}, r"runs: expected .* 4 numbers that do not increase, got \[2, 1\]"),
-        (
-            {"estimators": ["amci", "best"]},
-            r"estimators: expected one of amci-cv, .*bound, or reuse:ALPHA:BETA, got 'best'",
-        ),
+        ({"estimators": ["amci", "best"]}, r"estimators: expected one of amci-cv, .*, got 'best'"),
         ({"proposals": imperfect("cancer")}, r"proposals: expected proposals for tail-1d, got"),
+        ({"truth": -0.1}, r"truth: expected finite numbers >= 0, got -0.1"),
+        ({"truth": [0.1, 0.2]}, r"truth: .* the batch shape \(\) of y and theta, got shape \(2,"),
+        (
+            {"problem": hidden("tail-1d")},
+            "truth: tail-1d has no known mu. Define _log_truth, or pass reference values",
+        ),
+        (
+            {"problem": hidden("tail-1d"), "truth": 0.1, "estimators": ["amci", "bound"]},
+            "mean_absolute_deviation: tail-1d",
+        ),
     ],
 )
 def test_bad_arguments_are_named(changed, message):

@@ -34,7 +34,7 @@ def test_an_exact_proposal_has_no_variance_and_no_divergence():
 
 def test_a_wide_proposal_has_the_variance_that_the_integral_says():
     widening = 0.2
-    quality = HeldOut(JointTarget(PROBLEM), cases=64, draws=20_000).quality(
+    quality = HeldOut(JointTarget(PROBLEM), cases=64, draws=10_000).quality(
         gaussian(log_scale_shift=widening)
     )
     # N(0, 1) under N(0, k^2): E_q[w^2] = k^2 / sqrt(2 k^2 - 1), KL = log k + 1 / (2 k^2) - 1/2.
@@ -146,9 +146,8 @@ def test_the_check_sets_what_verdicts_ask_near_its_cases():
     assert alone.requirements.needed == 28
 
 
-@pytest.mark.parametrize("name", ["tail-1d", "gain-loss", "peak"])
-def test_shipped_problems_of_all_kinds_are_long_check(name):
-    problem = amci.problem(name)
-    found = long_check(problem, amci.load_proposals(name), cases=2, draws=2000)
+@pytest.mark.parametrize("name", ["gain-loss", "peak"])
+def test_proposals_of_other_kinds_are_checked(name):
+    found = long_check(amci.problem(name), amci.load_proposals(name), cases=2, draws=500)
     assert len(found["cases"]) == 2
     assert in_words(found) == found["text"]

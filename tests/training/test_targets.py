@@ -9,8 +9,6 @@ from scipy import integrate, stats
 from amci_core.models import problem, problems
 from amci_core.training.targets import markov_chain
 
-N = 10_000
-
 
 def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
@@ -36,16 +34,12 @@ def weighted_mean(values, log_r):
     return mean, (weight * (values - mean)).square().sum(0).sqrt()
 
 
-# In more dimensions neither has draws enough.
-FEW_DIMENSIONS = [name for name in problems() if problem(name).x.dim <= 5]
-
-
-@pytest.mark.parametrize("name", FEW_DIMENSIONS)
+@pytest.mark.parametrize("name", ["tail-2d", "gain-loss", "peak", "cancer"])
 def test_the_chain_and_importance_draws_have_the_same_moments(name):
     chosen = problem(name)
-    x, theta, log_r = markov_chain(chosen, N, seeded())
+    x, theta, log_r = markov_chain(chosen, 4000, seeded())
     chain = coordinates(x, theta)
-    x, theta, log_weight = chosen.sample_training(200_000, seeded(1))
+    x, theta, log_weight = chosen.sample_training(100_000, seeded(1))
     draws = coordinates(x, theta)
     unit = draws.std(0)
     for power in (1, 2):
@@ -59,7 +53,7 @@ def test_the_chain_and_importance_draws_have_the_same_moments(name):
 def test_the_chain_s_x_in_one_dimension_follows_its_closed_form():
     # g(theta, x) prop. to N(x; 0, 1) on 0 < theta < x, theta < 5: x has density x N(x) up to 5,
     # the mean of theta given x is x / 2.
-    x, theta, _ = markov_chain(problem("tail-1d"), 40_000, seeded(2))
+    x, theta, _ = markov_chain(problem("tail-1d"), 20_000, seeded(2))
     assert (x > theta).all()
 
     def density(t):
@@ -67,22 +61,16 @@ def test_the_chain_s_x_in_one_dimension_follows_its_closed_form():
 
     mass = integrate.quad(density, 0, 12)[0]
     exact = integrate.quad(lambda t: t * density(t), 0, 12)[0] / mass
-    mean, error = chain_mean(torch.cat([x, theta], -1).double())
-    assert abs(mean[0] - exact) < 4 * error[0]
-    assert abs(mean[1] - exact / 2) < 4 * error[1]
+    mean, error = chain_mean(torch.cat([x, theta, x < 1], -1).double())
+    expected = [exact, exact / 2, integrate.quad(density, 0, 1)[0] / mass]
+    assert (abs(mean - torch.tensor(expected)) < 4 * error).all()
     assert error.max() < 0.02
-    below = (x < 1).double()
-    share, share_error = chain_mean(below)
-    assert abs(share - integrate.quad(density, 0, 1)[0] / mass) < 4 * share_error
 
 
-@pytest.mark.parametrize("name", problems())
+@pytest.mark.parametrize("name", [name for name in problems() if problem(name).theta])
 def test_theta_is_uniform_on_its_range_as_the_chain_takes_it_to_be(name):
     chosen = problem(name)
-    theta = chosen.sample_theta(1_000_000, seeded())
-    if theta is None:
-        assert chosen.theta is None
-        return
+    theta = chosen.sample_theta(50_000, seeded())
     low, high = chosen.theta.low, chosen.theta.high
     for column in ((theta - low) / (high - low)).double().T.numpy():
         assert stats.kstest(column, "uniform").pvalue > 1e-3

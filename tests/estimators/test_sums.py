@@ -1,0 +1,397 @@
+"""Estimators, their errors and their units, on a model whose integrals are sums."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from discrete import Discrete, judged, prepared, signed
+from scipy.special import stdtrit
+from scipy.stats import norm
+
+from amci_core.estimation import Estimate
+from amci_core.estimators import (
+    ESTIMATORS,
+    Draws,
+    combine,
+    moments,
+    relative_variance,
+    resolve,
+    tables,
+)
+from amci_core.estimators.control_variates import regress
+from amci_core.estimators.estimators import PaperReuse
+from amci_core.estimators.tables import amci, reuse, snis_q1, snis_q2
+from amci_core.estimators.uncertainty import Uncertainty
+
+MODEL = signed()
+REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
+MODEL_FACTORS = (lambda f: f.clip(min=0), lambda f: (-f).clip(min=0), np.ones_like)
+TABLES = {"amci": amci(), "snis-q1": snis_q1(), "snis-q2": snis_q2(), "reuse": REUSE}
+
+
+def plain(table, draws):
+    """E_t = sum_j v[j, t] mean_j(t w) and their ratio, by plain sums."""
+    terms = np.zeros((*draws.batch, 3))
+    for j in range(3):
+        w = np.exp(draws.log_weight(j))
+        for t in range(3):
+            factor = MODEL_FACTORS[t](draws.f[:, draws.stretch(j)])
+            terms[:, t] += table[j, t] * (factor * w).mean(axis=-1)
+    return terms, (terms[:, 0] - terms[:, 1]) / terms[:, 2]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_log_space_gives_what_plain_sums_give(name):
+    draws = MODEL.draws((7, 5, 9), runs=50, seed=0)
+    found = combine(TABLES[name], draws, np.array([[7, 5, 9]]))
+    terms, value = plain(TABLES[name], draws)
+    np.testing.assert_allclose(
+        found.sign[:, 0] * np.exp(found.log_terms[:, 0]), terms, rtol=1e-12, atol=1e-15
+    )
+    np.testing.assert_allclose(found.value[:, 0], value, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_running_estimates_are_the_one_shot_estimates(name):
+    draws = MODEL.draws((60, 50, 70), runs=4, seed=2)
+    counts = np.array([[1, 1, 1], [1, 1, 2], [5, 4, 6], [60, 50, 70]])
+    running = combine(TABLES[name], draws, counts)
+    for b in range(len(counts)):
+        alone = combine(TABLES[name], draws, counts[b : b + 1])
+        np.testing.assert_allclose(running.value[:, b], alone.value[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(running.log_terms[:, b], alone.log_terms[:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*TABLES, "snis-qm", "snis-qm-stratified"])
+@pytest.mark.parametrize("total", [3, 7])
+def test_every_term_is_unbiased(name, total):
+    chosen = resolve(TABLES.get(name, name))
+    runs = 20_000
+    counts = chosen.reserve([total], (0, 1, 2))
+    draws = MODEL.draws(tuple(counts.tolist()), runs=runs, seed=3)
+    found = chosen.running(draws, [total], np.random.default_rng(4)).combine()
+    terms = found.sign[:, 0] * np.exp(found.log_terms[:, 0])
+    error = terms.mean(axis=0) - MODEL.terms
+    assert (abs(error) < 4 * terms.std(axis=0) / np.sqrt(runs)).all()
+
+
+def test_stratifying_lowers_the_variance_of_a_term():
+    total, runs = 30, 10_000
+    draws = MODEL.draws((total, total, total), runs=runs, seed=3)
+    E1 = {}
+    for name in ("snis-qm", "snis-qm-stratified"):
+        prepared = ESTIMATORS[name].running(draws, [total], np.random.default_rng(4))
+        E1[name] = np.exp(prepared.combine().log_terms[:, 0, 0])
+
+    # Within components instead of over the mixture: the spread between their means goes.
+    w = MODEL.joint / MODEL.q.mean(axis=0)
+    first = MODEL.q @ (MODEL.factors[0] * w)
+    second = MODEL.q @ (MODEL.factors[0] * w) ** 2
+    independent = (second.mean() - first.mean() ** 2) / total
+    stratified = (second - first**2).mean() / total
+    # A sample variance of nearly normal values is known to sqrt(2 / runs).
+    tolerance = 4 * np.sqrt(2 / runs) + 0.02
+    np.testing.assert_allclose(E1["snis-qm"].var(), independent, rtol=tolerance)
+    np.testing.assert_allclose(E1["snis-qm-stratified"].var(), stratified, rtol=tolerance)
+    assert stratified < 0.8 * independent
+
+
+def test_a_table_that_needs_an_absent_proposal_is_refused():
+    # E1_minus may be left out where f >= 0; a share of another term may not.
+    assert resolve("amci").used((0, 2)) == (0, 2)
+    half = np.array([[1, 0, 0], [0, 1, 0.5], [0, 0, 0.5]])
+    with pytest.raises(ValueError, match=r"^estimator: .* q1_minus"):
+        resolve(half).used((0, 2))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("present", [(0, 2), (0, 1, 2)])
+def test_an_estimator_spends_its_whole_budget(name, present):
+    chosen = resolve(name)
+    totals = [3, 10, 100]
+    reserve = chosen.reserve(totals, present)
+    draws = MODEL.draws(tuple(reserve.tolist()), runs=1, seed=0)
+    if 1 not in present or name == "reuse-paper":
+        draws = replace(draws, f=abs(draws.f), signed=False)
+    counts = chosen.running(draws, totals, np.random.default_rng(0)).counts
+    np.testing.assert_array_equal(counts.sum(axis=1), totals)
+
+
+@pytest.mark.parametrize(
+    ("table", "present"),
+    [
+        (amci(), (0, 2)),
+        ("reuse-paper", (0, 1, 2)),
+        (reuse(alpha=0.5, beta=0.5), (0, 1, 2)),
+        (reuse(alpha=0.5, beta=0.5), (0, 2)),
+        (np.array([[1, 0, 0], [0, 0.5, 0], [0, 0.5, 1]]), (0, 2)),
+    ],
+)
+def test_a_signed_f_without_its_negative_part_is_refused(table, present):
+    draws = MODEL.draws((4, 4 * (1 in present), 4), runs=1, seed=0)
+    with pytest.raises(ValueError, match=r"^estimator: f - shift takes both signs"):
+        resolve(table).running(draws, [8], np.random.default_rng(0))
+
+
+def in_units(found):
+    """Covariances (*, 3, 3, 3) of one draw in the terms' own units."""
+    mean = np.exp(found.log_mean)[..., None, :]
+    return mean[..., :, None] * found.covariance * mean[..., None, :]
+
+
+def test_pooled_moments_are_those_of_the_model():
+    counts, runs = (3000, 2000, 4000), 60
+    found = moments(MODEL.draws(counts, runs=runs, seed=0))
+    mean = np.exp(found.log_mean)
+    assert (abs(mean.mean(0) - MODEL.terms) < 4 * mean.std(0) / np.sqrt(runs)).all()
+    covariance = in_units(found)
+    for j in range(3):
+        error = abs(covariance[:, j].mean(axis=0) - MODEL.covariance(j))
+        # Ratios of means over n draws have a bias of order 1 / n.
+        tolerance = 4 * covariance[:, j].std(axis=0) / np.sqrt(runs)
+        assert (error <= tolerance + abs(MODEL.covariance(j)) / 2000).all()
+    np.testing.assert_array_equal(found.counts, counts)
+
+
+def test_a_reference_shows_what_every_proposal_misses():
+    # The sixth point has a tenth of E1_plus, and no proposal goes there but once in a million.
+    q = MODEL.q.copy()
+    q[:, 5] = 1e-6
+    model = replace(MODEL, q=q / q.sum(axis=1, keepdims=True))
+    draws = model.draws((500, 500, 500, 200), runs=1, seed=11)
+    assert draws.present == (0, 1, 2)
+    found, blind = moments(draws), moments(draws.first([500, 500, 500]))
+    exact = 1 / (1 + model.covariance(0)[0, 0] / model.terms[0] ** 2)
+    assert exact < 1e-3
+    by_all, by_own = (1 / (1 + each.covariance[0, 0, 0, 0]) for each in (found, blind))
+    assert by_all == pytest.approx(exact, rel=0.5)
+    assert by_own > 0.1
+    assert np.exp(found.log_mean[0, 0]) == pytest.approx(MODEL.terms[0], rel=0.2)
+
+
+@pytest.mark.parametrize("table", [snis_q1(), REUSE])
+def test_a_proposal_that_misses_mass_has_an_infinite_variance(table):
+    blind = replace(MODEL, q=MODEL.q.copy())
+    blind.q[0, :3] = 0
+    blind.q[0] /= blind.q[0].sum()
+    found = moments(blind.draws((50, 50, 50), runs=3, seed=2))
+    assert (relative_variance(table, found) == np.inf).all()
+    # AMCI uses q1_plus for E1_plus alone, and of that it misses nothing.
+    assert np.isfinite(relative_variance(amci(), found)).all()
+
+
+def with_one_giant(draws):
+    """One point of q2 becomes a hundred times as likely under the model."""
+    log_joint = draws.log_joint.copy()
+    hit = draws.stretch(2).start + np.flatnonzero(draws.f[0, draws.stretch(2)] > 0)[0]
+    log_joint[0, hit] += np.log(100)
+    return replace(draws, log_joint=log_joint)
+
+
+def test_an_outlier_is_left_out_and_no_other():
+    draws = MODEL.draws((60, 60, 60), runs=1, seed=2)
+    giant = with_one_giant(draws)
+    plain, robust, normal = moments(giant), moments(giant, robust=True), moments(draws)
+
+    def of_f_plus(found):
+        return float(in_units(found)[0, 2, 0, 0])
+
+    assert of_f_plus(plain) > 20 * of_f_plus(normal)
+    assert of_f_plus(robust) == pytest.approx(of_f_plus(normal), rel=0.5)
+    unchanged = moments(draws, robust=True)
+    np.testing.assert_array_equal(unchanged.covariance, normal.covariance)
+
+
+KNOWN_E2 = amci() * [[1], [0], [0]]
+
+
+@pytest.mark.parametrize(("effective", "freedom"), [(60.0, 60.0), (0.5, 1.0), (np.nan, 1e9)])
+def test_an_interval_is_students_t_with_the_effective_number_as_degrees(effective, freedom):
+    reach = stdtrit(freedom, 0.975) * 0.2
+    plain = Uncertainty(*map(np.array, (0.0, 3.0, 0.2, effective)))
+    np.testing.assert_allclose(plain.interval(0.95), [3 - reach, 3 + reach], rtol=1e-9)
+    low, high = replace(plain, positive=True).interval(0.95)
+    np.testing.assert_allclose([low, high], 3 * np.exp([-reach / 3, reach / 3]), rtol=1e-9)
+    low, high = replace(plain, high=4.0).interval(0.95)
+    # The log-odds of 3 in 4 have the derivative 4 / 3.
+    odds = 3 * np.exp([-reach * 4 / 3, reach * 4 / 3])
+    np.testing.assert_allclose([low, high], 4 * odds / (1 + odds), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["amci", "snis-q2", "reuse"])
+def test_standard_errors_are_those_of_many_estimates(name):
+    n, runs = 200, 2000
+    draws = MODEL.draws((n, n, n), runs=runs, seed=3)
+    found = judged(prepared(TABLES[name], draws))
+    stated = np.sqrt(np.mean(np.square(found.standard_error)))
+    # A sample variance of nearly normal values is known to sqrt(2 / runs).
+    assert stated == pytest.approx(found.value.std(), rel=4 / np.sqrt(2 * runs) + 0.02)
+    predicted = np.sqrt(relative_variance(TABLES[name], MODEL.moments((n, n, n))))
+    assert stated == pytest.approx(predicted * MODEL.size, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["amci", "snis-q2", "reuse"])
+@pytest.mark.parametrize("n", [20, 60])
+def test_intervals_cover_as_often_as_they_say(name, n):
+    runs = 4_000
+    draws = MODEL.draws((n, n, n), runs=runs, seed=6)
+    found = judged(prepared(TABLES[name], draws))
+    low, high = found.interval(0.95)
+    covered = ((low < MODEL.mu) & (MODEL.mu < high)).mean()
+    # Skewness is of the order of 1 / n.
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs) + 0.4 / n
+
+
+def lognormal(spread, *, n, runs, seed):
+    """Draws whose weights have mean one, with a known E2."""
+    z = np.random.default_rng(seed).standard_normal((runs, n))
+    log_w = spread * z - spread**2 / 2
+    zero = np.zeros_like(log_w)
+    return Draws(zero + 1, log_w, {0: zero}, {0: n}, False, np.zeros(runs))
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_skew_weights_are_brought_nearer_to_their_level(positive):
+    n, runs = 64, 10_000
+    draws = lognormal(0.8, n=n, runs=runs, seed=1)
+    found = judged(prepared(KNOWN_E2, draws), positive=positive)
+    low, high = found.interval(0.95)
+    covered = ((low < 1) & (high > 1)).mean()
+    error = found.standard_error
+    w = np.exp(draws.log_weight(0))
+    np.testing.assert_allclose(error, w.std(-1, ddof=1) / n**0.5, rtol=1e-9)
+    normal = (abs(found.value - 1) < 1.96 * error).mean()
+    assert normal < 0.95 - 8 * np.sqrt(0.95 * 0.05 / runs)
+    assert abs(covered - 0.95) < abs(normal - 0.95)
+
+
+def drawn(estimator, *, total=240, runs=40, seed=0):
+    """Draws of every proposal that the estimator needs for this total."""
+    counts = estimator.reserve([total], (0, 1, 2))
+    draws = MODEL.draws(tuple(counts.tolist()), runs=runs, seed=seed)
+    if isinstance(estimator, PaperReuse):
+        draws = replace(draws, f=abs(draws.f), signed=False)
+    return draws
+
+
+def estimated(estimator, draws, *, total=240):
+    prepared = estimator.running(draws, [total], np.random.default_rng(1))
+    return Estimate(prepared, positive=False)
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, "a table"])
+@pytest.mark.parametrize(("size", "nats"), [(1e-200, 0.0), (1e200, 0.0), (1e-290, -3000.0)])
+def test_no_unit_changes_what_an_estimate_says(name, size, nats):
+    estimator = resolve(REUSE if name == "a table" else name)
+    draws = drawn(estimator)
+    scaled = replace(draws, f=size * draws.f, log_joint=draws.log_joint + nats)
+    near, far = estimated(estimator, draws), estimated(estimator, scaled)
+    # Logarithms of 3000 nats are known to 3000 rounding errors.
+    np.testing.assert_allclose(far.log_value, near.log_value + np.log(size), rtol=1e-10)
+    for figure in ("value", "standard_error"):
+        expected = getattr(near, figure)
+        np.testing.assert_allclose(getattr(far, figure) / size, expected, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        far.relative_standard_error, near.standard_error / abs(near.value), rtol=1e-7
+    )
+    for end, expected in zip(far.interval(), near.interval(), strict=True):
+        np.testing.assert_allclose(end / size, expected, rtol=1e-7)
+    np.testing.assert_array_equal(far.verdict.codes, near.verdict.codes)
+    for term, found in far.diagnostics.items():
+        for figure in ("ess", "pooled_ess", "uncovered_mass", "largest_weight"):
+            expected = getattr(near.diagnostics[term], figure)
+            np.testing.assert_allclose(getattr(found, figure), expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("smaller", ["E1_plus", "E1_minus"])
+def test_each_term_has_its_own_unit(smaller):
+    # One part of f is 1e-200 of the other: mu is the other's, its own error is known as well.
+    sign = 1 if smaller == "E1_plus" else -1
+    estimator = resolve("amci")
+    draws = drawn(estimator)
+    uneven = replace(draws, f=np.where(sign * draws.f > 0, 1e-200, 1.0) * draws.f)
+    near, far = estimated(estimator, draws), estimated(estimator, uneven)
+    for term, found in far.diagnostics.items():
+        expected = near.diagnostics[term]
+        np.testing.assert_allclose(found.pooled_ess, expected.pooled_ess, rtol=1e-9)
+    larger = "E1_minus" if smaller == "E1_plus" else "E1_plus"
+    expected = near.terms[larger].log_value - near.terms["E2"].log_value
+    np.testing.assert_allclose(far.log_value, expected, rtol=1e-12)
+    assert (far.relative_standard_error > 0.01).all()
+
+
+def test_no_unit_changes_an_optimal_table():
+    draws = drawn(resolve("amci"), runs=1)
+    scaled = replace(draws, f=1e-290 * draws.f, log_joint=draws.log_joint - 3000)
+    near, far = moments(draws), moments(scaled)
+    np.testing.assert_allclose(tables.optimum(far), tables.optimum(near), rtol=1e-6)
+
+
+def test_a_mu_that_no_float_holds_is_shown_with_its_error():
+    # mu = 3e-401: 1e-200 of the posterior has f > 0, and f is about 1e-200 there.
+    rare = Discrete(
+        joint=np.array([0.2, 0.3, 1e-201, 2e-201]),
+        f=np.array([0.0, 0.0, 1e-200, 7e-200]),
+        q=np.array([[0.0, 0.0, 0.4, 0.6], [0.25] * 4, [0.5, 0.5, 1e-201, 1e-201]]),
+    )
+    draws = replace(rare.draws((500, 0, 500), runs=1, seed=0), signed=False)
+    found = Estimate(resolve("amci").apply(draws), positive=True)
+    assert found.value == 0
+    error = found.relative_standard_error.item()
+    assert 0.01 < error < 0.1
+    log_mu = np.log(1e-201) + np.log(1e-200) + np.log(15 / 0.5)
+    assert found.log_value.item() == pytest.approx(log_mu, abs=4 * error)
+    lines = str(found).splitlines()
+    assert re.fullmatch(r"mu = exp\(-9\d\d\.\d+\), standard error 0 \(\d\.\d+ %\)", lines[0])
+    assert found.verdict.text == lines[2]
+
+
+EXACT = replace(MODEL, q=MODEL.factors * MODEL.joint / MODEL.terms[:, None])
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 0.01, 100.0])
+@pytest.mark.parametrize("log_E2", [None, np.log(MODEL.terms[2])])
+def test_exact_proposals_leave_no_error_whatever_the_ridge(ridge, log_E2):
+    counts = (20, 15, 0 if log_E2 is not None else 20, 10)
+    draws = EXACT.draws(counts, runs=20, seed=0)
+    if log_E2 is not None:
+        draws = replace(draws, log_E2=np.full(20, log_E2))
+    found = regress(draws, ridge=ridge)
+    np.testing.assert_allclose(found.combined.value[:, 0], MODEL.mu, rtol=1e-12)
+    assert (found.determined_by == np.inf).all()
+
+
+def test_a_term_that_no_draw_met_is_never_determined():
+    draws = MODEL.draws((4, 4, 4, 4), runs=20, seed=0)
+    for blind in (
+        replace(draws, f=0 * draws.f),
+        replace(draws, log_joint=np.full_like(draws.log_joint, -np.inf)),
+    ):
+        assert np.isnan(regress(blind).determined_by).all()
+
+
+def test_terms_are_intercepts_of_least_squares_as_in_optismixture():
+    """Two components, the prior the defensive one, and the formula of `batch.estimation` in the R
+    package optismixture (He, Owen, 2015): mean of (f p - beta' (q - p)) / q_alpha, beta fitted by
+    `lm`, here NumPy's least squares."""
+    rng, n = np.random.default_rng(0), 500
+    x = np.append(rng.normal(1.5, 0.5, n), rng.normal(0.0, 1.0, n))
+    q, p = norm.pdf(x, 1.5, 0.5), norm.pdf(x)
+    draws = Draws(
+        f=(x > 1.5) * 1.0,
+        log_joint=np.log(p),
+        log_q={0: np.log(q), 3: np.log(p)},
+        counts={0: n, 3: n},
+        signed=False,
+        log_E2=np.asarray(0.0),
+    )
+    mixture = (q + p) / 2
+    beta = np.linalg.lstsq(
+        np.column_stack([np.ones(2 * n), (q - p) / mixture]), draws.f * p / mixture, rcond=None
+    )[0][1]
+    each = (draws.f * p - beta * (q - p)) / mixture
+    expected = each.mean()
+    assert abs(expected - norm.sf(1.5)) < 4 * each.std() / (2 * n) ** 0.5
+    found = regress(draws, ridge=1e-9).combined.value.item()
+    assert found == pytest.approx(expected, rel=1e-6)
