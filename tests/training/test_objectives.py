@@ -70,19 +70,6 @@ def test_refining_moves_a_proposal_that_wastes_draws_where_f_is_zero():
     assert slope == pytest.approx(exact, rel=0.05)
 
 
-def test_a_single_nan_in_the_target_reaches_the_loss():
-    target = JointTarget(PROBLEM)
-    healthy = target.log_density
-
-    def poisoned(x, y, theta):
-        value = healthy(x, y, theta)
-        value[0, 0] = math.nan
-        return value
-
-    target.log_density = poisoned
-    assert torch.isnan(refine(target, 8, 0, 3, 1).loss(gaussian().float()))
-
-
 def test_the_papers_loss_is_a_weighted_mean_over_one_batch():
     target = Target(PROBLEM)
     objective = paper(target, size=64, batch=64)

@@ -10,7 +10,6 @@ import torch
 from imperfect import Normal, gaussian
 
 import amci_core as amci
-from amci_core.flows import Proposals, Trainable
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.training.quality import (
     MIXTURE_WEIGHTS,
@@ -50,39 +49,18 @@ def test_a_proposal_that_misses_the_target_is_not_taken_for_a_good_one():
     assert held_out.quality(narrow).relative_variance > 100
 
 
-class Fixed(Trainable):
-    """A proposal without weights."""
-
-    def __init__(self, proposal):
-        super().__init__()
-        self.proposal = proposal
-
-    def initialize(self, generator):
-        pass
-
-    def at(self, y, theta):
-        return self.proposal(y, theta)
-
-
 @pytest.mark.parametrize(
     ("factor", "weight"), [(1.0, MIXTURE_WEIGHTS[0]), (0.7, MIXTURE_WEIGHTS[-1]), (0.2, 1.0)]
 )
 def test_a_good_flow_needs_little_a_narrow_one_much_and_the_prior_may_be_better(factor, weight):
     target = TARGETS["q2"](PROBLEM)
     defence = DefensiveComponent(target.problem, target.term)
-    # The posterior of tail-1d is N(y / 2, 1 / 2).
-    flow = Fixed(Normal(lambda y, theta: y / 2, factor * math.sqrt(0.5)))
+    flow = gaussian(log_scale_shift=math.log(factor))
     assert mixture_weight(flow, defence, target) == weight
 
 
 def with_q1(mean, scale):
-    return Proposals(
-        problem="tail-1d",
-        variant="mine",
-        q1_plus=Normal(mean, scale),
-        q1_minus=None,
-        q2=ORACLE.q2,
-    )
+    return replace(ORACLE, q1_plus=Normal(mean, scale), q1_complement=None)
 
 
 def test_exact_proposals_are_good_everywhere():
@@ -115,39 +93,31 @@ def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
     assert max(case["missed"] for case in found["cases"]) > 0.3
 
 
+def with_check(cases):
+    """Exact proposals with the cases of a check in their card."""
+    checked = {"configuration": {"verdict": {"draws": 1000, "cases": cases}}}
+    return replace(ORACLE, card=checked)
+
+
 def test_the_check_sets_what_verdicts_ask_near_its_cases():
-    cases = [
+    exact, half, bad = (
         {"y": [1.0], "theta": [theta], "share": share, "missed": missed, "level": level}
-        for theta, share, missed, level in (
-            (1.0, 0.99, 0.0, 0),
-            (2.0, 0.5, 0.0, 0),
-            (3.0, 0, 0.2, 2),
-        )
-    ]
-    card = {"configuration": {"verdict": {"draws": 1000, "cases": cases}}}
-    theta = [[1.1], [2.1], [2.9], [4.5]]
-    e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 4, theta, draws=500)
-    # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
-    assert e.requirements.needed.tolist() == [2, 28, 28, 28]
-    assert e.requirements.defensive.tolist() == [0, 70, 70, 3]
-    # Without the bad case, and with cases enough, it answers whether the draws could know.
-    for good, defensive in (
-        (10 * cases[:2], [0, 0]),
-        (cases[:2], [0, 10]),
+        for theta, share, missed, level in ((1, 0.99, 0, 0), (2, 0.5, 0, 0), (3, 0, 0.2, 2))
+    )
+    unseen = half | {"particles": False}
+    for cases, needed, defensive in (
+        # Hardly any of proposals that were all but exact; as of unknown ones beyond the cases.
+        ([exact, half, bad], [2, 28, 28, 28], [0, 70, 70, 3]),
+        # Without the bad case, and with cases enough, it answers whether the draws could know.
+        (10 * [exact, half], [2, 28], [0, 0]),
+        ([exact, half], [2, 28], [0, 10]),
         # Nothing but the proposals' own draws looked at the second case.
-        (10 * [cases[0], cases[1] | {"particles": False}], [0, 10]),
+        (10 * [exact, unseen], [2, 28], [0, 10]),
     ):
-        card = {"configuration": {"verdict": {"draws": 1000, "cases": good}}}
-        e = amci.estimate(PROBLEM, replace(ORACLE, card=card), [[1.0]] * 2, theta[:2], draws=500)
-        assert e.requirements.needed.tolist() == [2, 28]
+        n, theta = len(needed), [[1.1], [2.1], [2.9], [4.5]]
+        e = amci.estimate(PROBLEM, with_check(cases), [[1.0]] * n, theta[:n], draws=500)
+        assert e.requirements.needed.tolist() == needed
         assert e.requirements.defensive.tolist() == defensive
     # It does not speak for one of the proposals alone.
-    alone = amci.estimate(PROBLEM, replace(ORACLE, card=card), 1.0, 1.1, estimator="snis-q2")
+    alone = amci.estimate(PROBLEM, with_check([exact]), 1.0, 1.1, estimator="snis-q2")
     assert alone.requirements.needed == 28
-
-
-@pytest.mark.parametrize("name", ["gain-loss", "peak"])
-def test_proposals_of_other_kinds_are_checked(name):
-    found = long_check(amci.problem(name), amci.load_proposals(name), cases=2, draws=500)
-    assert len(found["cases"]) == 2
-    assert in_words(found) == found["text"]

@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 import torch
-from pytorch_optimizer import SOAP
+from torch.distributions import Normal, Uniform
 
+import amci_core as amci
 from amci_core import load_history, load_proposals, problem, proposals
 from amci_core.cli import main
 from amci_core.io import StoredFileError, pretrained_root, read_json, read_tensors
@@ -16,7 +17,7 @@ from amci_core.proposals import available_variants
 from amci_core.training import Objective, choices, learn, quality, recipe
 from amci_core.training.choices import Choices, read_recipe
 from amci_core.training.quality import HeldOut, Quality
-from amci_core.training.trainer import Trainer
+from amci_core.training.trainer import Trainer, TrainingDiverged
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,8 +40,8 @@ def quick(tmp_path_factory):
 
 
 def train(out, **options):
-    spline = recipe("tail-1d", "spline")
-    return learn("tail-1d", minutes=0.3, choices=spline, folder=out, **options)
+    given = {"problem": "tail-1d", "minutes": 0.3, "choices": recipe("tail-1d", "spline")}
+    return learn(**given | options, folder=out)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,20 @@ def test_an_interrupted_training_resumes_to_the_same_weights_and_history(whole, 
     train(out, on_progress=interrupt)
     train(other, on_progress=interrupt, seed=6)
     assert "verdict" not in read_json(out / "config.json")
+    other_law = amci.model(
+        **{"prior": Normal(0.0, 1.0), "likelihood": lambda x: Normal(x, 2.0), "f": "x > theta"},
+        **{"theta": Uniform(0.0, 4.0), "name": "tail-1d"},
+    )
+    for changed, message in (
+        ({"resume": False}, r"holds files, such as config\.json"),
+        ({"minutes": 0.2}, r"^resume: .* with another minutes\. Repeat"),
+        ({"problem": other_law}, r"made for tail-1d with another .*log_likelihood"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(out, **{"resume": True} | changed)
     train(out, resume=True)
+    with pytest.raises(ValueError, match="no training that was broken off"):
+        train(out, resume=True)
     unbroken, _ = whole
     assert same(weights(unbroken), weights(out))
     assert snapshots(unbroken) == snapshots(out)
@@ -199,23 +213,18 @@ def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path, quick, ch
         learn("tail-1d", steps=1, choices=read_recipe(tmp_path / "mine"))
 
 
-def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was(monkeypatch):
-    healthy, calls = SOAP.step, []
-    steps = 4
+def test_a_parameter_that_is_not_finite_is_reported_though_every_loss_was():
+    term = recipe("tail-1d", "spline").terms["q1_plus"]
+    trainer = Trainer(problem("tail-1d"), "q1_plus", term, steps=1, seed=0)
 
-    def poisoned(self, *arguments, **options):
-        result = healthy(self, *arguments, **options)
-        calls.append(1)
-        if len(calls) == steps:  # the last step: no loss sees it
-            with torch.no_grad():
-                self.param_groups[0]["params"][0].view(-1)[0] = float("nan")
-        return result
+    def poisoned():
+        with torch.no_grad():
+            next(trainer.proposal.parameters()).view(-1)[0] = float("nan")
 
-    monkeypatch.setattr(SOAP, "step", poisoned)
-    learnt = learn("tail-1d", steps=steps, choices=recipe("tail-1d", "spline"))
-    assert all(torch.isfinite(p).all() for p in learnt.q1_plus.parameters())
-    text = learnt.card["configuration"]["verdict"]["text"]
-    assert f"q1_plus: a parameter was not finite, at step {steps}." in text
+    trainer.optimizer.step = poisoned
+    with pytest.raises(TrainingDiverged, match=r"^q1_plus: a parameter .* at step 1\."):
+        list(trainer.run())
+    assert all(torch.isfinite(p).all() for p in trainer.best_proposal().parameters())
 
 
 class Entropy(Objective):
