@@ -1,4 +1,4 @@
-"""Estimates of mu(y, theta): Theorem 1, their uncertainty, and the arguments that are refused."""
+"""Estimates of mu(y, theta): Theorem 1, uncertainty, a stated precision, and what is refused."""
 
 import re
 import shutil
@@ -67,24 +67,6 @@ def test_f_may_be_no_number_where_the_density_is_zero(there):
     found, expected = (amci.estimate(half(f), IMPERFECT, 1.0, 1.5) for f in (there, 0.0))
     assert found.value == expected.value > 0
     assert found.standard_error == expected.standard_error
-
-
-def test_the_errors_of_a_mu_of_1e_163_are_those_of_its_estimates():
-    # A declared range's far corner: squares of mu are zero in units of f.
-    problem, proposals = amci.problem("tail-5d"), amci.load_proposals("tail-5d")
-    n, y, theta = 100, np.full(5, -12.0), np.full(5, 2.0)
-    found = amci.estimate(problem, proposals, np.tile(y, (n, 1)), theta, draws=512, seed=1)
-    log_mu, _ = problem.log_truth(y, theta)
-    assert log_mu < np.log(1e-162)
-    spread = np.sqrt(np.mean(np.expm1(found.log_value - log_mu) ** 2))
-    assert spread > 0.1
-    stated = found.relative_standard_error
-    # Of 100 normal errors a spread is known to 7 %; these are skewed, some of heavy tails.
-    assert np.sqrt(np.mean(stated**2)) == pytest.approx(spread, rel=0.3)
-    lower, upper = found.interval()
-    mu = problem.truth(y, theta)
-    covered = ((lower < mu) & (mu < upper)).mean()
-    assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n)
 
 
 def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
@@ -258,10 +240,9 @@ def test_draws_are_the_total_of_the_proposals_and_the_defensive_density(
 
 @pytest.mark.parametrize("name", ["cancer", "gain-loss"])
 def test_without_diagnosis_the_value_is_the_same(name):
-    problem = amci.problem(name)
-    how = {"cases": problem.cases(7, seed=3), "draws": 60, "estimator": "amci"}
-    y, theta = how.pop("cases")
-    found, judged = (amci.estimate(problem, None, y, theta, **how, diagnose=d) for d in (0, 1))
+    draws = dict.fromkeys(amci.load_proposals(name).by_name, 20)
+    at, how = amci.problem(name).cases(7, seed=3), {"draws": draws, "estimator": "amci"}
+    found, judged = (amci.estimate(name, None, *at, **how, diagnose=d) for d in (False, True))
     np.testing.assert_allclose(found.value, judged.value, rtol=1e-9, atol=1e-14)
     with pytest.raises(ValueError, match="Pass diagnose=True"):
         _ = found.standard_error
@@ -327,3 +308,83 @@ def test_draws_set_for_each_proposal_may_leave_the_complement_to_its_share():
     )
     # 18 are an eighth of the proposals' 146, and 21 an eighth of all.
     assert (found.value, found.draws) == (same.value, 64 + 64 + 18 + 21)
+
+
+@pytest.mark.parametrize("how", [{"estimator": "snis-qm"}, {"points": "sobol"}])
+def test_the_precision_asked_for_is_reached_and_true(how):
+    y, theta = PROBLEM.cases(60, seed=0)
+    theta = np.minimum(theta, abs(y) / 2)  # where SNIS can do it
+    found = amci.estimate_to(PROBLEM, IMPERFECT, y, theta, relative_error=0.05, **how)
+    assert found.reached.all()
+    assert (found.relative_half_width() <= 0.05).all()
+    within = abs(found.value / PROBLEM.truth(y, theta) - 1) < 0.05
+    # At the half-width of a 95 % interval, errors are within it 95 times of 100.
+    assert within.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 60)
+
+
+def test_a_batch_has_the_figures_of_each_case():
+    y, theta = PROBLEM.cases(60, seed=0)
+    y, theta = y.reshape(6, 10, 1), theta.reshape(6, 10, 1)
+    found = amci.estimate_to(PROBLEM, IMPERFECT, y, theta, relative_error=0.05, draws=200_000)
+    shapes = {v.shape for v in (found.value, found.draws, found.reached, found.verdict.codes)}
+    assert shapes == {(6, 10)}
+    z = (found.value - PROBLEM.truth(y, theta)) / found.standard_error
+    assert (abs(z) < 4).all()
+    lower, upper = found.interval(0.95)
+    np.testing.assert_allclose((upper - lower) / 2 / found.value, found.relative_half_width())
+    # Each goes on for as long as it needs: 128 draws, and twice as many each time.
+    assert set(np.unique(found.draws)) <= {128 * (2**k - 1) for k in range(1, 11)}
+    assert found.draws.max() > 4 * found.draws.min()
+
+
+def test_it_gives_up_within_the_most_draws():
+    found = amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, relative_error=1e-4, draws=3000)
+    assert not found.reached
+    assert found.value.shape == ()
+    # 128 + 256 + 512 + 1,024, and what is left
+    assert found.draws == 3000
+    few = amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, draws=20)
+    assert (few.draws, few.verdict.level) == (20, "use more draws")
+
+
+def test_an_estimate_that_is_not_reliable_is_never_precise_enough():
+    paper = amci.load_proposals("tail-1d", variant="paper")
+    y, theta = [[1.0], [-4.0]], [[0.5], [5.0]]
+    found = amci.estimate_to(PROBLEM, paper, y, theta, relative_error=0.02, draws=2000)
+    assert found.reached.tolist() == [True, False]
+    assert found.verdict[0].level == "reliable"
+    assert found.verdict[1].level != "reliable"
+
+
+def test_a_batch_may_have_no_y_or_no_theta():
+    for name in ("peak", "cancer"):
+        problem = amci.problem(name)
+        y, theta = problem.cases(3, seed=2)
+        found = amci.estimate_to(name, None, y, theta, relative_error=0.1)
+        assert found.reached.all()
+        np.testing.assert_allclose(found.value, problem.truth(y, theta), rtol=0.3)
+
+
+def test_it_prints_as_an_estimate_does_and_what_it_took():
+    found = amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, relative_error=0.05)
+    value, interval, verdict, last = str(found).splitlines()
+    assert value.startswith("mu = 0.0002")
+    assert interval.startswith("95 % interval: 0.0001")
+    assert verdict == str(found.verdict)
+    assert last == f"as precise as requested: yes, after {found.draws:,} draws"
+    several = amci.estimate_to(PROBLEM, None, [[1.0], [2.0]], 3.0)
+    assert repr(several).startswith("2 estimates of mu, shape (2,): 0.0002")
+    assert repr(several).endswith("as precise as requested: 2 of 2, after 256 draws")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"relative_error": 0}, r"relative_error: expected a number from 1e-15 to 1, got 0"),
+        ({"relative_error": 1.01}, r"relative_error: expected .* to 1, got 1.01"),
+        ({"draws": 1}, r"draws: expected at least 2, one per proposal, got 1"),
+    ],
+)
+def test_bad_arguments_of_a_precision_are_named(changed, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, **changed)

@@ -1,13 +1,16 @@
 """Estimates from tables of draws made elsewhere."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
 from imperfect import imperfect
+from scipy.signal import lfilter
 from scipy.stats import norm
+from scipy.stats import t as student
 
 import amci_core as amci
 from amci_core.estimators import COMPONENTS
@@ -105,6 +108,9 @@ def test_estimators_without_draws_for_a_term_are_missing():
     assert signed.missing == dict.fromkeys(("amci-cv", "amci"), "there are no draws of q1_minus")
     assert abs(signed.value + 2) < 5 * signed.standard_error
     table = two_components()
+    # Of several components log_weight says nothing.
+    more = table | {"log_weight": table["log_joint"] - table["log_q_q2"]}
+    assert amci.estimate_from_draws(more).value == amci.estimate_from_draws(table).value
     known = amci.estimate_from_draws(table, log_E2=-3.0)
     np.testing.assert_allclose(known.value, norm.sf(2), rtol=0.05)
     assert known.standard_error < amci.estimate_from_draws(table).standard_error
@@ -113,17 +119,14 @@ def test_estimators_without_draws_for_a_term_are_missing():
 @pytest.mark.parametrize("nats", [-5000.0, 1e8])
 def test_a_constant_of_the_density_cancels(nats):
     table = two_components()
-    first, again = (
-        amci.estimate_from_draws(table | {"log_joint": table["log_joint"] + constant}).estimates
-        for constant in (0.0, nats)
-    )
-    for name, e in again.items():
-        # A logarithm is known to its rounding error.
-        rounding = 4 * np.finfo(float).eps * abs(nats)
+    first = amci.estimate_from_draws(table).estimates
+    moved = amci.estimate_from_draws(table | {"log_joint": table["log_joint"] + nats}).estimates
+    # A logarithm is known to its rounding error.
+    rounding = 4 * np.finfo(float).eps * abs(nats)
+    for name, e in moved.items():
+        errors = (e.standard_error, first[name].standard_error)
         np.testing.assert_allclose(e.value, first[name].value, rtol=rounding)
-        np.testing.assert_allclose(
-            e.standard_error, first[name].standard_error, rtol=100 * rounding
-        )
+        np.testing.assert_allclose(*errors, rtol=100 * rounding)
         assert e.verdict.text == first[name].verdict.text
 
 
@@ -221,71 +224,118 @@ def test_chains_frames_groups_and_names_of_others_are_read():
     assert found.value == pytest.approx(expected.value, rel=1e-12)
 
 
-def test_a_density_that_takes_few_values_is_believed():
-    x = np.random.default_rng(0).normal(size=4000)
-    w = np.exp(-(x > 0.3).astype(float))
-    found = amci.estimate_from_draws({"log_weight": np.log(w), "f": x})
-    assert found.verdict.level == "reliable"
-    np.testing.assert_allclose(found.value, np.average(x, weights=w), rtol=1e-12)
+def rounded(table):
+    return {name: [float(f"{value:.6g}") for value in column] for name, column in table.items()}
 
 
-def test_of_several_components_log_weight_says_nothing():
-    table = two_components()
-    expected = amci.estimate_from_draws(table)
-    more = table | {"log_weight": table["log_joint"] - table["log_q_q2"]}
-    assert amci.estimate_from_draws(more).value == expected.value
+def again(table):
+    """As many rows, drawn from those of a table."""
+    rows = np.random.default_rng(1).integers(len(table["f"]), size=len(table["f"]))
+    return {name: np.array(column)[rows] for name, column in table.items()}
 
 
-def test_draws_of_the_posterior_that_met_an_event_or_not_are_believed():
-    event = np.random.default_rng(0).random(200) < 0.3
-    found = amci.estimate_from_draws({"log_weight": np.zeros(200), "f": event})
-    assert found.verdict.level == "reliable"
-    assert found.value == pytest.approx(event.mean(), rel=1e-12)
+def with_copies(log_joint):
+    """A table with 40 equal rows."""
+    row = {"log_joint": log_joint, "log_q": 0.0, "f": 1.0}
+    return {n: np.append(column, [row[n]] * 40) for n, column in one_component().items()}
 
 
-def test_densities_rounded_to_single_precision_are_not_believed():
-    table = one_component()
-    rounded = table | {"log_joint": np.float32(table["log_joint"] - 1e8)}
-    found = amci.estimate_from_draws(rounded)
-    assert found.verdict.level == "do not trust"
-    assert "in single precision" in found.verdict.text
+X, MANY = np.random.default_rng(0).normal(size=4000), rounded(one_component(n=20_000))
+SEEN = {
+    "a density of few values": ({"log_weight": -1.0 * (X > 0.3), "f": X}, "reliable"),
+    "an event": ({"log_weight": np.zeros(200), "f": 1.0 * (X[:200] < -0.5)}, "reliable"),
+    "six digits": (MANY, "reliable"),
+    "drawn again": (again(MANY), "do not trust: .* are copies of others"),
+    "single precision": (
+        (table := one_component()) | {"log_joint": np.float32(table["log_joint"] - 1e8)},
+        "do not trust: .* in single precision",
+    ),
+    "heavy copies": (with_copies(4000.0), "do not trust: 39 of 4,040 rows .* copies of others"),
+    "light copies": (with_copies(-1e4), "reliable"),
+}
 
 
-def test_six_digits_are_no_copies_and_drawing_again_makes_them():
-    x = np.random.default_rng(0).normal(0.0, 1.5, (20_000, 5))
-    columns = {"log_joint": norm.logpdf(x).sum(-1), "log_q": norm.logpdf(x, 0, 1.5).sum(-1)}
-    columns["f"] = np.exp(x[:, 0])
-    table = {name: [float(f"{v:.6g}") for v in column] for name, column in columns.items()}
-    assert amci.estimate_from_draws(table).verdict.level == "reliable"
-    again = np.random.default_rng(1).integers(0, 20_000, 20_000)
-    copied = amci.estimate_from_draws({n: np.array(c)[again] for n, c in table.items()})
-    assert copied.verdict.level == "do not trust"
-    assert "are copies of others" in copied.verdict.text
+@pytest.mark.parametrize("kind", SEEN)
+def test_copies_and_roundings_are_seen_where_they_matter(kind):
+    table, said = SEEN[kind]
+    found = amci.estimate_from_draws(table)
+    assert re.match(said, found.verdict.text)
+    log_w = table.get("log_weight")
+    if log_w is None:
+        log_w = np.subtract(table["log_joint"], table["log_q"], dtype=float)
+    expected = np.average(table["f"], weights=np.exp(log_w - np.max(log_w)))
+    # Log densities of 1e8 nats are known to 1e-8.
+    np.testing.assert_allclose(found.value, expected, rtol=1e-6)
 
 
-def test_copies_count_by_their_weight():
-    table = one_component()
-    expected = amci.estimate_from_draws(table)
-
-    def with_rows(log_joint, rows=40):
-        others = {"log_joint": log_joint, "log_q": 0.0, "f": 1.0}
-        return {n: np.append(column, [others[n]] * rows) for n, column in table.items()}
-
-    heavy = amci.estimate_from_draws(with_rows(4000.0))
-    assert heavy.verdict.level == "do not trust"
-    assert "39 of 4,040 rows are copies of others" in heavy.verdict.text
-    light = amci.estimate_from_draws(with_rows(-1e4))
-    assert light.verdict.level == "reliable"
-    np.testing.assert_allclose(light.value, expected.value, rtol=1e-12)
-
-
-@pytest.mark.parametrize("nats", [10.0, 40.0])
-def test_one_row_that_outweighs_all_others_tells_no_error(nats):
-    rng = np.random.default_rng(0)
-    log_weight, f = rng.normal(size=200), rng.normal(size=200)
-    log_weight[7] = log_weight.max() + nats
+def test_one_row_that_outweighs_all_others_tells_no_error():
+    log_weight, f = X[:200].copy(), X[200:400]
+    log_weight[7] = log_weight.max() + 10
     found = amci.estimate_from_draws({"log_weight": log_weight, "f": f})
     assert found.value == pytest.approx(f[7], abs=1e-2)
     assert np.isnan(found.standard_error)
     assert found.verdict.level == "use more draws"
     assert "of its own draws determine its error" in str(found.verdict)
+
+
+# What rows, by their log weights, and columns, of which q is a density's, may have gone through.
+ROWS = {
+    "as drawn": lambda log_w, rng: np.arange(len(log_w)),
+    "copied": lambda log_w, rng: rng.integers(len(log_w), size=len(log_w)),
+    "sorted": lambda log_w, rng: np.argsort(log_w),
+    "thinned": lambda log_w, rng: np.arange(0, len(log_w), 3),
+    "selected": lambda log_w, rng: np.flatnonzero(log_w <= np.quantile(log_w, 0.9)),
+}
+COLUMNS = {
+    "as computed": lambda t, q, rng: {},
+    "rounded": lambda t, q, rng: {q: t[q].round(1)},
+    "moved": lambda t, q, rng: {k: t[k] + rng.choice([-99.0, 0.5, 1.0]) for k in (q, "log_joint")},
+    "spoilt": lambda t, q, rng: {q: np.where(t["f"] == max(t["f"]), rng.choice(SPOILT), t[q])},
+    "swapped": lambda t, q, rng: {"f": t[q], q: t["f"]},
+    "clipped": lambda t, q, rng: {"log_joint": t[q] + (t["log_joint"] - t[q]).clip(max=0)},
+}
+# No draw can tell of the first; they are refused or judged, no more.
+SILENT, SPOILT = {"selected", "swapped", "clipped"}, [np.nan, np.inf, -np.inf]
+
+
+def random_table(rng, rows, columns):
+    """Draws for E[f] under N(-d, 1) / 2 + N(d, 1) / 2, from proposals good and poor, and mu."""
+    d, c, n = rng.choice([0.0, 3.0]), rng.choice([0.0, 1.0, 2.0]), int(rng.integers(50, 1500))
+    q2 = [norm(0, d + 1.2), norm(0, 0.6), norm(d + 0.7), norm(d, 1.2), student(3), norm(0, 30)]
+    parts = {"q2": rng.choice(q2), "defensive": norm(0, 2 + 2 * d)}
+    parts["q1_plus"] = norm(c + d + 0.3, rng.choice([0.3, 0.8]))
+    # A missed mode is seen by the defensive density alone.
+    needed = {"q2", "defensive"} if d else {"q2"}
+    q = {k: part for k, part in parts.items() if k in needed or rng.random() < 0.5}
+    correlation = rng.choice([0.0, 0.0, 0.9])
+    z = lfilter([(1 - correlation**2) ** 0.5], [1, -correlation], rng.normal(size=(len(q), n)))
+    x = np.concatenate([part.ppf(norm.cdf(row)) for part, row in zip(q.values(), z, strict=True)])
+    tail = (norm.sf(c - d) + norm.sf(c + d)) / 2
+    f, mu = [((x > c) * 1.0, tail), (x**2, 1 + d**2), (x, 0.0)][rng.integers(3)]
+    log_joint = np.logaddexp(norm.logpdf(x, -d), norm.logpdf(x, d)) - math.log(2)
+    table = {"f": f, "log_joint": log_joint, "component": np.repeat([*q], n)}
+    table |= {f"log_q_{name}": part.logpdf(x) for name, part in q.items()}
+    chosen = ROWS[rows](log_joint - table["log_q_q2"], rng)
+    table |= COLUMNS[columns](table, f"log_q_{rng.choice([*q])}", rng)
+    return {name: column[chosen] for name, column in table.items()}, mu
+
+
+@pytest.mark.slow
+def test_tables_made_to_look_good_are_refused_or_judged_rightly():
+    rng, off, refused = np.random.default_rng(0), [], []
+    for _ in range(2500):
+        done = rng.choice([*ROWS]), rng.choice([*COLUMNS])
+        table, mu = random_table(rng, *done)
+        try:
+            estimates = amci.estimate_from_draws(table).estimates.values()
+        except ValueError as error:
+            refused.append(str(error))
+            continue
+        reliable = [e for e in estimates if e.verdict.level == "reliable"]
+        if SILENT.isdisjoint(done):
+            off += [abs(e.value - mu) > 3 * e.standard_error for e in reliable]
+    assert refused
+    assert not any("\n" in message for message in refused)
+    # Two of a hundred, within three standard errors of a binomial share.
+    assert len(off) > 300
+    assert np.mean(off) < 0.02 + 3 * np.sqrt(0.02 * 0.98 / len(off))
