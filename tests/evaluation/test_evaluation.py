@@ -1,15 +1,23 @@
-"""Errors over many cases: what `amci evaluate` prints."""
+"""Errors over many cases, also of values that come from elsewhere: what `amci evaluate` prints."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from hidden import hidden
 from imperfect import imperfect
 
 import amci_core as amci
+from amci_core.evaluation import read_cases
+from amci_core.flows import Proposals
+from amci_core.models.gaussian import log_orthant
+from amci_core.models.tail import GaussianTail
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
 TOTALS = (2, 10, 100)
+Y, THETA = np.array([[1.0], [0.0], [-1.0]]), np.array([[2.0], [1.0], [0.5]])
+MU = PROBLEM.truth(Y, THETA)
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +44,13 @@ def test_exact_proposals_beat_the_bound_in_every_case(oracle):
 
 def test_progress_counts_the_cases_in_one_thread():
     seen, threads = [], torch.get_num_threads()
+
+    def progress(*counts):
+        seen.append((*counts, torch.get_num_threads()))
+
     torch.set_num_threads(2)
     try:
-        amci.evaluate(
-            PROBLEM,
-            imperfect(),
-            cases=3,
-            runs=2,
-            draws=[2],
-            progress=lambda *counts: seen.append((*counts, torch.get_num_threads())),
-        )
+        amci.evaluate(PROBLEM, imperfect(), cases=3, runs=2, draws=[2], progress=progress)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
@@ -72,29 +77,100 @@ def test_counts_below_the_bound_carry_their_doubt(oracle):
 def test_cases_with_mu_zero_count_in_absolute_errors_alone():
     settings = {"cases": 4, "runs": 5, "draws": [10], "estimators": ["amci"], "seed": 2}
     truth = PROBLEM.truth(*PROBLEM.cases(4, seed=2))
-    zero = np.where(np.arange(4) < 3, 0.0, truth)
-    known = amci.evaluate(PROBLEM, imperfect(), **settings, truth=truth).estimators["amci"]
-    with_zeros = amci.evaluate(PROBLEM, imperfect(), **settings, truth=zero)
-    found = with_zeros.estimators["amci"]
+    whole, with_zeros = (
+        amci.evaluate(PROBLEM, imperfect(), **settings, truth=mu)
+        for mu in (truth, np.where(np.arange(4) < 3, 0.0, truth))
+    )
+    known, found = whole.estimators["amci"], with_zeros.estimators["amci"]
     # The one relative error that is left.
     assert found["remse_median"] == found["remse_max"]
     assert found["remse_max"][0] <= known["remse_max"][0]
     assert found["mse_median"][0] > 0
     assert (found["failed"], found["cases"], known["cases"]) == ([0], [1], [4])
-    assert "amci at 10 draws: median over 1 of 4 cases, 3 have no relative error" in str(
-        with_zeros
-    )
+    said = "amci at 10 draws: median over 1 of 4 cases, 3 have no relative error"
+    assert said in str(with_zeros)
+
+
+def test_cases_and_truths_that_are_given_are_those_that_count():
+    how = {"runs": 20, "draws": [10, 100], "seed": 3, "estimators": ["amci"]}
+    known = amci.evaluate(PROBLEM, imperfect(), cases=(Y, THETA), **how)
+    blind = amci.evaluate(hidden("tail-1d"), imperfect(), cases=(Y, THETA), truth=MU, **how)
+    assert known.cases == blind.cases == 3
+    assert known.estimators == blind.estimators
+    assert blind.below_bound == {}
+    assert amci.evaluate(PROBLEM, imperfect(), cases=(1.0, 2.0), **how).cases == 1
+    assert amci.evaluate("peak", cases=(None, [[0.5, 0.5, 0.5]] * 2), **how).cases == 2
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("cases", "message"),
     [
-        ({"cases": 0}, r"cases: expected a whole number from 1 .* got 0"),
-        ({"cases": (1.0, 2.0, 3.0)}, r"cases: expected a whole number from 1 .* got \(1\.0"),
-        ({"draws": [1]}, r"draws: expected at least 2 draws"),
+        (0, r"cases: expected a whole number from 1 .* got 0"),
+        ((1.0, 2.0, 3.0), r"cases: expected a whole number from 1 .* got \(1\.0"),
+        ((Y, None), "theta: tail-1d needs it .* Pass a number or an array"),
+        ((Y, 9.0), r"theta: expected .* within \[0, 5\], got 9"),
+        ((Y, THETA[:2]), "y and theta: their batch shapes"),
+        ((Y[None], THETA), r"cases: expected .* shape \(cases, D\), got batch shape \(1, 3\)"),
     ],
 )
-def test_bad_arguments_are_named(changed, message):
-    arguments = {"problem": PROBLEM, "proposals": imperfect(), "cases": 2, "runs": 2} | changed
+def test_cases_that_do_not_fit_are_refused(cases, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        amci.evaluate(**arguments)
+        amci.evaluate(PROBLEM, imperfect(), cases=cases, runs=2, draws=[10])
+
+
+def test_files_of_both_kinds_hold_the_same(tmp_path):
+    frame = pd.DataFrame({"y": Y[:, 0], "theta": THETA[:, 0], "value": MU})
+    for error, columns in ((0.01 * MU, frame.assign(error=0.01 * MU)), (np.zeros(3), frame)):
+        columns.to_csv(tmp_path / "a.csv", index=False)
+        columns.to_parquet(tmp_path / "b.parquet")
+        for name in ("a.csv", "b.parquet"):
+            found = read_cases(tmp_path / name, PROBLEM)
+            for field, expected in (
+                ("y", Y),
+                ("theta", THETA),
+                ("value", MU),
+                ("standard_error", error),
+            ):
+                np.testing.assert_array_equal(getattr(found, field), expected)
+
+
+def test_several_dimensions_have_a_column_each(tmp_path):
+    names = [f"{name}{i}" for name in ("y", "theta") for i in range(1, 6)]
+    row = [0.1, 0.2, 0.3, 0.4, 0.5, 1.1, 1.2, 1.3, 1.4, 1.5, 0.25]
+    pd.DataFrame([row], columns=[*names, "value"]).to_csv(tmp_path / "a.csv", index=False)
+    found = read_cases(tmp_path / "a.csv", amci.problem("tail-5d"))
+    np.testing.assert_array_equal(found.y, [row[:5]])
+    np.testing.assert_array_equal(found.theta, [row[5:10]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "", "table: expected a name that ends in .csv or .parquet"),
+        ("a.csv", "y,theta\n1,2", "expected the columns y, theta, value and, .*, got y, theta"),
+        ("a.csv", "y,theta,value\n1,2,", "a.csv: expected finite numbers as value"),
+        ("a.csv", "y,theta,value\n1,two,3", "a.csv: .*'two'"),
+        ("a.csv", "y,theta,value\n1,20,0.1", r"theta: expected .* within \[0, 5\], got 20"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_named(name, text, message, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_cases(tmp_path / name, PROBLEM)
+
+
+def test_the_error_of_a_problems_own_truth_is_stated():
+    twenty = GaussianTail(20)
+    y, theta = twenty.cases(4, seed=0)
+    # Other Sobol points: their distance is what the truth is off by.
+    mean = twenty.posterior_mean(torch.as_tensor(y)).numpy()
+    other, _ = log_orthant(mean, twenty.posterior_covariance, theta, seed=1)
+    off = np.abs(other - twenty.log_truth(y, theta)[0]).max()
+    proposals = Proposals("tail-20d", "none", None, None, None)
+    how = {"draws": [10, 10**7], "estimators": ["bound"]}
+    found = amci.evaluate(twenty, proposals, cases=(y, theta), **how)
+    assert 1e-4 < off < 5 * twenty.truth_error(y, theta).max() < 0.1
+    # The bound at ten draws is 0.4, and at ten million 4e-7.
+    exact, close = found.estimators["bound"]["reference_limited"]
+    assert exact == 0
+    assert close > 0
