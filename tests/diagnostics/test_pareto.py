@@ -15,7 +15,7 @@ def pareto(k, shape, seed=0):
 
 @pytest.mark.parametrize("k", K)
 def test_the_shape_of_pareto_weights_is_found(k):
-    runs, draws = 400, 4000
+    runs, draws = 200, 4000
     found = pareto_k(pareto(k, (runs, draws)))
     size = int(3 * draws**0.5)
     # The fit comes with a prior: ten draws' worth of k = 1/2.

@@ -34,16 +34,11 @@ def two_cells(j, in_a, in_b, *, q1, q2):
     return {"j": j, "f": zero + 1, "log_joint": joint, "log_q": {0: log_q(q1), 2: log_q(q2)}}
 
 
-def even(j):
-    return points(j, np.zeros(8), np.ones(8))
-
-
-def uneven(j):
-    return points(j, np.log([1.0, 2.0, 3.0, 4.0]), [0, 1, 0, 1])
+UNEVEN = points(2, np.log([1.0, 2.0, 3.0, 4.0]), [0, 1, 0, 1])
 
 
 def test_uneven_weights_follow_the_formula():
-    found = diagnosed(snis_q2(), row(uneven(2)))
+    found = diagnosed(snis_q2(), row(UNEVEN))
     w = np.array([1, 2, 3, 4])
     assert found["E2"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
     assert found["E2"].largest_weight == pytest.approx(0.4)
@@ -62,7 +57,7 @@ def test_a_good_posterior_proposal_can_miss_f():
 
 
 def test_a_shared_term_is_judged_on_the_draws_of_both_in_their_shares():
-    draws = row(even(0), uneven(2))
+    draws = row(points(0, np.zeros(8), np.ones(8)), UNEVEN)
     found = diagnosed(reuse(alpha=0.9, beta=0.0), draws)
     assert found["E1_plus"].proposal == "q1_plus and q2"
     assert found["E1_plus"].draws == 12
