@@ -139,16 +139,13 @@ def test_evaluate_takes_cases_and_truths_from_a_file(run, tmp_path):
         ("--nothing", "--nothing"),
         ("estimate", "PROBLEM"),
         ("estimate tail-1d --theta 1", "y: tail-1d needs it .*observation.* Pass a number"),
-        ("estimate tail-1d --y 1", r"theta: tail-1d needs it .* within \[0, 5\]"),
         (
             "estimate tail-1d --y 1 --theta 1 --variant best",
             "variant: expected one of spline, paper, oracle, defensive for tail-1d, got 'best'",
         ),
-        ("estimate tail-9d --y 1 --theta 1", "problem: expected one of .* got 'tail-9d'"),
         ("estimate tail1d --y 1 --theta 1", "got 'tail1d'. Did you mean tail-1d?"),
         (f"{ESTIMATE} --y one --theta 1", "y: expected .* got 'one'"),
         (f"{ESTIMATE} --y 1 --theta 1 --draws 1e3", "--draws.* valid integer"),
-        (f"{ESTIMATE} --y 1e400 --theta 1", "y: expected .* got inf"),
         (
             f"{EVALUATE} --folder {PAPER} --variant spline",
             "variant: .* holds 'paper', got 'spline'",

@@ -21,10 +21,6 @@ def test_what_new_writes_is_right_and_estimates(run, tmp_path):
     assert run("check my_problem.py") == (0, "my-problem: no mistake found\n", "")
 
     problem = amci.load_problem(tmp_path / "my_problem.py")
-    found = amci.reference_value(problem, 1.0, 1.0)
-    assert found.value == pytest.approx(float(problem.truth(1.0, 1.0)), rel=1e-5)
-
-    # The same from the command line.
     words = "my_problem.py:PROBLEM --variant defensive --format json"
     code, out, err = run(f"estimate {words} --y 1 --theta 1 --draws 2000")
     assert (code, err) == (0, "")

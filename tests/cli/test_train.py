@@ -58,11 +58,8 @@ MAIN = "import sys, amci_core.cli; amci_core.cli.main(sys.argv[1:])"
     ("options", "message"),
     [
         ("--minutes 0", "minutes: expected "),
-        ("--minutes 0 --variant learnt", "minutes: expected "),
         ("--variant maf", "variant: expected one of paper, spline"),
-        ("--seed -1", "seed: expected"),
         ("--resume", "holds no proposals"),
-        ("--source mcmc", "settings: expected cases, from_proposal"),
         ("--source mcmc --variant learnt", "settings: expected none for this objective"),
         ("--bins 8", "bins: spline has its own, got 8. Leave it out"),
     ],
