@@ -26,6 +26,7 @@ from hidden import KNOWLEDGE
 import amci_core
 from amci_core.cli import main
 from amci_core.diagnostics import verdict
+from amci_core.estimators import draws
 from amci_core.flows import FAMILIES
 from amci_core.models import Problem, expression
 from amci_core.training import quality
@@ -148,6 +149,13 @@ def test_the_rules_of_verdicts_are_those_of_the_code():
     ):
         assert said in page, said
     assert (verdict.CONTRADICT, verdict.UNKNOWN[1], verdict.INEXACT[1]) == (4, 3, 10)
+    assert "An eighth of it, at least four draws, comes from the **defensive density**" in page
+    assert (draws.DEFENSIVE_SHARE, draws.LEAST_DEFENSIVE, draws.COMPLEMENT_SHARE) == (
+        1 / 8,
+        4,
+        1 / 8,
+    )
+    assert f"in {draws.LEAST_SETS} to {2 * draws.LEAST_SETS - 1} independent sets per" in page
 
 
 def test_limits_and_sizes_on_the_pages_are_those_of_the_code():
