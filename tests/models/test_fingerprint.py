@@ -18,12 +18,8 @@ def exceeds(*, mean=0.0, noise=0.5, bound=0.0):
     )
 
 
-def all_exceed(bound, dim=20):
-    return amci.model(
-        prior=Normal(torch.zeros(dim), 1.0),
-        likelihood=lambda x: Normal(x, 1.0),
-        f=lambda x: (x > bound).all(-1),
-    )
+def all_exceed(bound):
+    return amci.model(prior=Normal(torch.zeros(20), 1.0), f=lambda x: (x > bound).all(-1))
 
 
 def waits(rate, bound):

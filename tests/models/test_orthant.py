@@ -9,7 +9,7 @@ from amci_core.models.gaussian import log_orthant
 from amci_core.models.tail import GaussianTail
 
 
-@pytest.mark.parametrize(("dim", "seed"), [(2, 0), (3, 1), (4, 2)])
+@pytest.mark.parametrize(("dim", "seed"), [(2, 0), (2, 1), (3, 1), (4, 2)])
 def test_moderate_probabilities_are_those_of_scipys_cdf(dim, seed):
     rng = np.random.default_rng(seed)
     mean, lower = rng.normal(size=dim), rng.normal(size=dim) - 0.5
@@ -23,13 +23,6 @@ def test_moderate_probabilities_are_those_of_scipys_cdf(dim, seed):
     assert abs(np.exp(log_probability) / expected - 1) < 5 * error + 1e-5 / expected
 
 
-def test_a_quarter_plane_is_sheppards_formula():
-    for rho in (-0.9, 0.0, 0.5, 0.95):
-        log_probability, error = log_orthant([0, 0], [[1, rho], [rho, 1]], [0, 0])
-        expected = 0.25 + np.arcsin(rho) / (2 * np.pi)
-        assert np.exp(log_probability) == pytest.approx(expected, rel=5 * error + 1e-9)
-
-
 @pytest.mark.parametrize("distance", [0.0, 5.0, 34.9, 36.0, 200.0])
 def test_independent_coordinates_multiply_even_far_in_the_tail(distance):
     variance = np.array([0.5, 1.0, 2.0, 0.1])
@@ -40,13 +33,6 @@ def test_independent_coordinates_multiply_even_far_in_the_tail(distance):
     # The logarithm's rounding, relative to its size.
     assert log_probability == pytest.approx(expected, rel=1e-13, abs=1e-12)
     assert error < 1e-12
-
-
-def test_one_dimension_is_exact():
-    lower = np.linspace(-40, 40, 9)[:, None]
-    log_probability, error = log_orthant(np.zeros((9, 1)), [[4.0]], lower)
-    np.testing.assert_array_equal(log_probability, log_ndtr(-lower[:, 0] / 2))
-    assert (error == 0).all()
 
 
 @pytest.mark.parametrize("dim", [5, 10])
