@@ -1,15 +1,10 @@
-"""Whatever an address says, there is a page, and what it says of it is short."""
+"""Whatever an address says, there is a case, and what is said of it is short."""
 
 import random
 from urllib.parse import parse_qs, quote_from_bytes, urlencode
 
-from amci_explorer.explorer import Explorer
-from amci_explorer.shell import page
 from amci_explorer.state.case import CHOICES, Case
 from amci_explorer.state.links import decoded
-from bokeh.document import Document
-from panel.io.state import set_curdoc
-from servers import run_apart
 
 NAMES = ["problem", "y", "theta", *CHOICES, "nonsense", "ui", "f", ""]
 VALUES = [
@@ -62,15 +57,3 @@ def test_any_address_gives_a_point_to_compute_for_and_short_messages():
         assert len(urlencode(link)) < LONGEST_LINK
         assert again.read(link) == {}
         assert again.as_json() == case.as_json()
-
-
-def test_a_page_is_built_for_any_address():
-    async def build() -> None:
-        for given in [*addresses(51)][::50]:
-            document = Document()
-            with set_curdoc(document):
-                explorer = Explorer(document, given)
-                page(explorer, document)
-            explorer.close(None)
-
-    run_apart(build())

@@ -3,7 +3,6 @@ import pytest
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.state.case import Case
 from amci_explorer.state.options import plane_axes
-from amci_explorer.views import export
 from amci_explorer.views.amortization import MapCard, plane_choice
 from bokeh.events import Tap
 
@@ -96,16 +95,3 @@ def test_a_case_outside_the_plane_is_not_marked():
     assert "Your case: relative variance per draw" in card.text.object
     state.move(y=[1, 0])
     assert "outside this plane" in card.text.object
-
-
-def test_the_file_has_one_line_for_every_case(found):
-    rows = export.frame(found)
-    assert len(rows) == 12
-    for name, values in [
-        ("relative_variance", found.relative_variance),
-        ("relative_ess_E1_plus", found.relative_ess[0]),
-        ("pareto_k_E2", found.pareto_k[1]),
-        ("bound_over_amci", found.bound_ratio),
-    ]:
-        np.testing.assert_array_equal(rows[name], values.ravel())
-    np.testing.assert_array_equal(rows["y"], np.tile(found.x.values, 3))

@@ -11,16 +11,13 @@ import pytest
 from amci_explorer.colours import ESTIMATORS
 from amci_explorer.compute import computations
 from amci_explorer.compute.results import Result, Results
-from amci_explorer.explorer import TABS, Explorer
+from amci_explorer.explorer import TABS
 from amci_explorer.problems import registry
 from amci_explorer.views import evaluation
 from amci_explorer.views.train import TrainCard
-from bokeh.document import Document
 from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 from own_problems import EXPONENTIAL, FIRST, SQUARE
-from panel.io.state import set_curdoc
-from servers import run_apart
 
 import amci_core as amci
 from amci_core.flows import Proposals
@@ -52,27 +49,21 @@ def do_at_once(results, card):
 
 
 @pytest.fixture
-def opened(new, monkeypatch):
+def opened(new, in_a_loop, monkeypatch):
     """Opens the page at a problem from a file, does its jobs at once, and has it read."""
 
-    def make(case, read):
-        options = dict(case)
-        query = {"problem": options["name"], "y": options.pop("y"), "runs": "8", "draws": "64"}
-
-        async def inside():
-            document = Document()
-            with set_curdoc(document):
-                explorer = Explorer(document, query)
-                assert explorer.state.problem.name == query["problem"]
-                explorer.tabs.sight.seen = True
-                explorer.tabs.fill()
-                explorer.start()
-                read(explorer)
+    def make(read, *, y, **options):
+        def body(turned):
+            explorer = turned.explorer
+            assert explorer.state.problem.name == options["name"]
+            monkeypatch.setattr(Results, "_start", do_at_once)
+            explorer.state.set(seed=1)
+            explorer.state.commit()
+            read(explorer)
 
         new(**options)
-        run_apart(inside())
+        in_a_loop(body, {"problem": options["name"], "y": y, "runs": "8", "draws": "64"})
 
-    monkeypatch.setattr(Results, "_start", do_at_once)
     monkeypatch.setattr(computations, "TOTALS", (8, 64, 512))
     monkeypatch.setattr(computations, "MAP_SIZES", {})
     monkeypatch.setattr(computations, "SMALL_MAP", (3, 64))
@@ -96,21 +87,16 @@ def texts(part):
 
 def flat(values):
     """Every number in columns, images and lines, which are lists within lists."""
-    for value in values:
-        if isinstance(value, list | np.ndarray):
-            yield from flat(value)
-        elif not isinstance(value, str):
-            yield float(value)
+    if isinstance(values, list | np.ndarray):
+        return [number for value in values for number in flat(value)]
+    return [] if isinstance(values, str) else [float(values)]
 
 
 def numbers(part):
     """What the sources of its pictures hold, by name."""
-    return {
-        source.name: np.array(list(flat(source.data.values())))
-        for shown in pictures(part)
-        for source in shown.select({"type": ColumnDataSource})
-        if source.name
-    }
+    kind = {"type": ColumnDataSource}
+    sources = [each for shown in pictures(part) for each in shown.select(kind)]
+    return {each.name: np.array(flat([*each.data.values()])) for each in sources if each.name}
 
 
 def without_nan(*parts):
@@ -168,7 +154,7 @@ def test_every_card_is_at_work(opened, kind):
             errors.note.object
         )
 
-    opened(problem, read)
+    opened(read, **problem)
 
 
 def test_without_a_truth_errors_are_measured_from_the_reference_value(opened):
@@ -189,7 +175,7 @@ def test_without_a_truth_errors_are_measured_from_the_reference_value(opened):
         assert "estimate − reference, in % of it" in card.way.figure.yaxis.axis_label
         assert "relative to the reference" in card.way.figure.html_attributes["aria-label"]
 
-    opened(CASES["beyond"], read)
+    opened(read, **CASES["beyond"])
 
 
 def test_errors_that_cannot_be_counted_are_said_to(opened, monkeypatch):
@@ -206,7 +192,7 @@ def test_errors_that_cannot_be_counted_are_said_to(opened, monkeypatch):
 
     monkeypatch.setattr(amci, "reference_value", reference_value)
     hidden = {"f": "((x - 0.5).abs() < 1e-4).all(-1).double()", "name": "own-hidden"}
-    opened(EXPONENTIAL | hidden | {"y": "0,0,0"}, read)
+    opened(read, y="0,0,0", **EXPONENTIAL | hidden)
 
 
 def test_what_cannot_be_handed_in_is_refused(new):

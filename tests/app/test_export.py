@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
@@ -118,8 +119,15 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(state):
 def test_everything_has_the_map_as_far_as_it_is_computed(state):
     steps = []
     last = STORE.amortization(state.settings, "y", "theta").run(steps.append)
-    for found in (steps[0], last):
-        rows = everything(state, amortization=found)["results"]["amortization"]["table"]
-        variance = [row["relative_variance"] for row in rows]
-        np.testing.assert_allclose(variance, found.relative_variance[found.done])
     assert last.done.all()
+    for found in (steps[0], last):
+        rows = pd.DataFrame(everything(state, map=found)["results"]["map"]["table"])
+        for name, values in [
+            ("y", np.broadcast_to(found.x.values, found.done.shape)),
+            ("relative_variance", found.relative_variance),
+            ("relative_ess_E1_plus", found.relative_ess[0]),
+            ("pareto_k_E2", found.pareto_k[1]),
+            ("bound_over_amci", found.bound_ratio),
+        ]:
+            expected = np.where(np.isfinite(values), values, np.nan)[found.done]
+            np.testing.assert_allclose(rows[name].astype(float), expected)

@@ -6,7 +6,6 @@ import io
 import os
 import pickle
 import shutil
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import pytest
@@ -20,11 +19,9 @@ from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.slider import Slider
 from amci_explorer.words.own import note
 from amci_explorer.words.script import script
-from own_problems import WRITTEN_OUT, write
-from typer.testing import CliRunner
+from own_problems import WRITTEN_OUT
 
 import amci_core as amci
-from amci_core.cli import app as cli
 from amci_core.flows import Proposals
 from amci_core.training import learn
 
@@ -41,26 +38,35 @@ def fresh(monkeypatch):
     monkeypatch.setenv(FILES, "")
 
 
-def template(folder: Path, name: str) -> Path:
-    """What `amci new` writes."""
+MODEL = """
+from torch.distributions import Gamma, Normal, Poisson
+
+import amci_core as amci
+
+PROBLEM = amci.model(
+    name="{name}", prior={prior}, likelihood={likelihood}, f="{f}", theta={theta}
+)
+"""
+NORMAL = {
+    "prior": "Normal(0.0, 1.0)",
+    "likelihood": "lambda x: Normal(x, 0.5)",
+    "f": "x > theta",
+    "theta": "Normal(0.0, 1.0)",
+}
+
+
+def written(folder, name, **parts):
+    """A file with a problem."""
     path = folder / f"{name}.py"
-    assert CliRunner().invoke(cli, ["new", str(path)]).exit_code == 0
+    path.write_text(MODEL.format(name=name, **NORMAL | parts))
     return path
 
 
-def written_out(folder: Path, name: str, old: str, new: str) -> Path:
-    """A problem with all of its methods, changed."""
-    path, text = folder / f"{name}.py", WRITTEN_OUT.format(kind=name.capitalize(), name=name)
-    assert old in text
-    path.write_text(text.replace(old, new))
-    return path
-
-
-def served(path: Path, text: str) -> None:
-    """Writes a problem that is right to a file, and has it listed."""
-    path.write_text(text)
-    serve_files([str(path)])
+def served(folder, name, **parts):
+    """The case that a problem from a file opens with."""
+    serve_files([str(written(folder, name, **parts))])
     assert troubles() == []
+    return Case(name)
 
 
 @pytest.mark.parametrize("text", ["", "mine", "mine.txt", "mine.py=", "mine.py:Mine Two"])
@@ -70,11 +76,12 @@ def test_what_is_no_file_is_refused(text):
 
 
 def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsys):
-    good = template(tmp_path, "good")
-    wrong = written_out(tmp_path, "wrong", ".to(x.dtype).squeeze(-1)", "")
-    broken = tmp_path / "broken.py"
+    good = written(tmp_path, "good")
+    broken, wrong, warned = (tmp_path / f"{name}.py" for name in ("broken", "wrong", "warned"))
     broken.write_text("def f(:\n")
-    warned = written_out(tmp_path, "warned", ", typical_range=(-4.0, 4.0)", "")
+    text = WRITTEN_OUT.format(kind="Own", name="warned")
+    warned.write_text(text.replace(", typical_range=(-4.0, 4.0)", ""))
+    wrong.write_text(text.replace(".to(x.dtype).squeeze(-1)", ""))
     double = tmp_path / "double.py"
     double.write_text(good.read_text())
     serve_files([*map(str, (good, wrong, broken, warned, double)), f"{good}=nowhere", "x"])
@@ -94,12 +101,13 @@ def test_files_are_listed_or_said_what_is_wrong_with_them(fresh, tmp_path, capsy
     assert capsys.readouterr().err == ""
 
 
-def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path):
-    serve_files([str(template(tmp_path, "good"))])
-    state = Case("good")
+def test_without_proposals_the_defensive_density_draws_and_that_is_said(fresh, tmp_path):
+    likelihood = "lambda x: Normal(x[..., 0], 0.5)"
+    parts = {"prior": "[Normal(0.0, 1.0)] * 20", "likelihood": likelihood, "f": "sum(x) > theta1"}
+    state = served(tmp_path, "good", **parts)
     assert state.options("variant") == {"defensive": "defensive"}
     assert "No proposals have been trained" in note("good", state.variant)
-    assert 'amci.load_problem("good.py")'.replace('"', "'") in script(state.settings)
+    assert "amci.load_problem('good.py')" in script(state.settings)
     assert "variant='defensive'" in script(state.settings)
     found = Request("summary", state.settings).part(0)[1]
     assert {row.name for row in found.rows} >= {"amci", "snis-q2"}
@@ -107,7 +115,7 @@ def test_without_proposals_the_reference_draws_and_that_is_said(fresh, tmp_path)
 
 @pytest.mark.slow
 def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypatch):
-    path = template(tmp_path, "good")
+    path = written(tmp_path, "good")
     problem = amci.load_problem(path)
     learn(problem, steps=2).save(tmp_path / "good" / "first")
     shutil.copytree(tmp_path / "good" / "first", tmp_path / "good" / "second")
@@ -129,8 +137,7 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path, monkeypa
 
 
 def test_proposals_that_are_added_belong_to_a_page_and_are_sent_to_a_worker(fresh, tmp_path):
-    serve_files([str(template(tmp_path, "good"))])
-    state, other = Case("good"), Case("good")
+    state, other = served(tmp_path, "good"), Case("good")
     made = Proposals.from_defensive(state.problem)
     mine = registry.add_variant("good", "mine", made, session=state)
     assert mine.variant == "mine"
@@ -165,42 +172,9 @@ def test_proposals_that_are_added_belong_to_a_page_and_are_sent_to_a_worker(fres
     assert {row.name for row in found.rows} >= {"amci", "snis-q2"}
 
 
-def test_a_problem_of_twenty_dimensions_opens(fresh, tmp_path):
-    f = "(x.sum(-1) > 1).to(x.dtype)"
-    path = write(tmp_path, name="own-any", dim=20, nonnegative=True, f=f)
-    serve_files([f"{path}:New"])
-    assert troubles() == []
-    found = Request("summary", Case("own-any").settings).part(0)[1]
-    assert {row.name for row in found.rows} >= {"amci"}
-
-
-NEITHER = """
-import math
-
-import torch
-from torch.distributions import Normal
-
-from amci_core.models import Problem, Variable
-
-
-class Neither(Problem):
-    name = "neither"
-    nonnegative = False
-    x = Variable("x", 2, -math.inf, math.inf, "two normals")
-
-    def log_prior(self, x):
-        return Normal(0.0, 1.0).log_prob(x).sum(-1)
-
-    def f(self, x, theta):
-        return x[..., 0] * x[..., 1] + 0.3
-
-    def sample_prior(self, n, generator):
-        return torch.randn(n, 2, generator=generator)
-"""
-
-
 def test_a_problem_without_y_and_theta_has_a_page(fresh, tmp_path, in_a_loop):
-    served(tmp_path / "neither.py", NEITHER)
+    parts = {"prior": "[Normal(0.0, 1.0)] * 2", "likelihood": None, "theta": None}
+    served(tmp_path, "neither", f="x1 * x2 + 0.3", **parts)
 
     def body(turned):
         explorer = turned.explorer
@@ -231,27 +205,16 @@ def test_a_server_does_not_start_with_a_file_that_cannot_be_loaded(fresh, tmp_pa
         assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-MIXED = """
-import torch
-from torch.distributions import Gamma, Normal, Poisson
-
-import amci_core as amci
-
-PROBLEM = amci.model(
-    name="mixed",
-    prior=[Normal(0.0, 1e6), Gamma(2.0, 1e3)],
-    likelihood=lambda x: [
-        Normal(x[..., 0], 1e6), Poisson(2e3 * x[..., 1]), Normal(x[..., 1], 1e-3)
-    ],
-    f=lambda x, theta: x[..., 0] > theta,
-    theta=Normal(0.0, 1e6),
-)
-"""
-
-
 def test_each_coordinate_of_a_model_is_moved_over_its_own_range(fresh, tmp_path):
-    served(tmp_path / "mixed.py", MIXED)
-    state = Case(problem="mixed")
+    normal, count = "Normal(x[..., 0], 1e6)", "Poisson(2e3 * x[..., 1])"
+    state = served(
+        tmp_path,
+        "mixed",
+        prior="[Normal(0.0, 1e6), Gamma(2.0, 1e3)]",
+        likelihood=f"lambda x: [{normal}, {count}, Normal(x[..., 1], 1e-3)]",
+        f="x1 > theta1",
+        theta="Normal(0.0, 1e6)",
+    )
     large, count, small, theta, _ = CaseControls(state).panel.select(Slider)
     assert [each.label for each in (large, count, small)] == ["y₁", "y₂", "y₃"]
     assert (count.start, count.step) == (0.0, 1.0)
