@@ -2,12 +2,11 @@
 
 import panel_material_ui as pmui
 import pytest
-from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 from amci_explorer.views.bound import sliding
 from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.slider import Slider
-from conjugate import Share
+from own_problems import SQUARE
 
 from amci_core.models import Variable
 
@@ -42,25 +41,20 @@ def test_the_number_of_dimensions_is_a_choice():
     assert not CaseControls(Case("cancer")).panel.select(pmui.RadioButtonGroup)
 
 
-def test_letting_go_commits_where_it_is():
+def test_letting_go_commits_and_a_move_that_fails_leaves_the_slider_where_the_case_is(monkeypatch):
     case, committed = Case(), []
     _, theta, _ = handles(case)
     case.param.watch(lambda _: committed.append(case.theta), "committed")
     theta.param.update(value=2.0, committed=1)
     assert committed == [(2.0,)]
 
-
-def test_a_move_that_fails_leaves_the_slider_where_the_case_is(monkeypatch):
-    case = Case()
-    (slider, *_), at = handles(case), case.y[0]
-
     def fail(**_):
         raise ValueError("refused")
 
     monkeypatch.setattr(case, "move", fail)
     with pytest.raises(ValueError, match="refused"):
-        slider.value = at + 1
-    assert slider.value == at
+        theta.value = 3.0
+    assert theta.value == 2.0
 
 
 @pytest.mark.parametrize("name", ["theta", "share"])
@@ -86,9 +80,8 @@ def test_what_comes_late_from_another_problems_slider_moves_nothing():
     assert case.settings == before
 
 
-def test_sliders_of_counts_and_narrow_ranges_have_steps_to_fit(monkeypatch):
-    monkeypatch.setattr(registry, "OWN", {})
-    problem = Share()
+def test_sliders_of_counts_and_narrow_ranges_have_steps_to_fit(new):
+    problem, _ = new(**SQUARE)
+    problem.y = Variable("y", 1, 0.0, 10.0, "successes of ten", whole=True)
     problem.theta = Variable("theta", 1, 0.0, 0.02, "a threshold")
-    registry.hand_in(problem)
-    assert [(each.step, each.digits) for each in handles(Case("share"))[:2]] == [(1, 0), (1e-4, 4)]
+    assert [(each.step, each.digits) for each in handles(Case("new"))[:2]] == [(1, 0), (1e-4, 4)]
