@@ -79,19 +79,25 @@ def status(card):
     return said[0].object
 
 
-def move(card, theta):
-    card.state.move(theta=theta)
-
-
-def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs):
+def test_a_result_of_another_choice_is_faded_says_what_it_answers_and_comes_back(card, jobs):
     card.start()
+    assert ">Waiting for the first result<" in status(card)
     jobs.do("play")
     assert "4 runs in 7.2 s" in status(card)
     assert card.body.styles["opacity"] == "1"
-    move(card, 1.0)
+    card.state.move(theta=1.0)
     assert card.body.styles == {"opacity": "0.4"}
     assert "for θ = 3" in status(card)
     assert "runs in" not in status(card)
+    text = card.csv.callback().read()
+    assert text.startswith("# problem=tail-1d&y=1&theta=3&")
+    assert text.splitlines()[1:] == ["theta", "3.0"]
+    card.state.move(theta=3.0)
+    card.start()
+    assert not jobs.under_way
+    assert card.body.styles["opacity"] == "1"
+    assert "4 runs in 7.2 s" in status(card)
+    card.state.move(theta=1.0)
     card.start()
     assert "Waiting for the first result; showing the result for θ = 3" in status(card)
     jobs.do("play")
@@ -100,42 +106,29 @@ def test_a_result_of_another_choice_is_faded_and_says_what_it_answers(card, jobs
     assert "θ" not in status(card)
 
 
-def test_the_time_left_is_told(card, jobs):
+def test_the_time_left_is_told_of_what_is_not_complete(card, jobs):
     card.start()
-    assert ">Waiting for the first result<" in status(card)
     jobs.do("play", runs=4, wanted=100, end=False)
     assert ">4 of 100 runs<" in status(card)
+    first = card.results.of("play")
+    assert (first.asked, first.complete) == (card.asked(card.state), False)
     jobs.do("play", runs=10, wanted=100, end=False)
     assert ">10 of 100 runs, 65 s left<" in status(card)
+    jobs.do("play")
+    last = card.results.of("play")
+    assert (last.asked, last.complete) == (first.asked, True)
 
 
-def test_a_card_that_counts_nothing_says_that_it_waits(jobs):
+def test_a_card_that_counts_nothing_waits_and_another_problem_leaves_nothing(jobs):
     card = type("Whole", (Plain,), {"unit": ""})(Case("tail-1d"), jobs)
     card.open()
     card.start()
     assert ">Waiting for the first result<" in status(card)
     jobs.do("play")
     assert ">Waiting" not in status(card)
-
-
-def test_coming_back_shows_what_was_there(card, jobs):
-    card.start()
-    jobs.do("play")
-    move(card, 1.0)
-    move(card, 3.0)
-    assert card.body.styles["opacity"] == "1"
-    assert "4 runs in 7.2 s" in status(card)
-    card.start()
-    assert not jobs.under_way
-
-
-def test_a_file_names_the_choice_of_what_it_holds(card, jobs):
-    card.start()
-    jobs.do("play")
-    move(card, 1.0)
-    text = card.csv.callback().read()
-    assert text.startswith("# problem=tail-1d&y=1&theta=3&")
-    assert text.splitlines()[1:] == ["theta", "3.0"]
+    card.results.forget()
+    card.open()
+    assert card.results.of("play") is card.shown is None
 
 
 def test_what_the_user_called_off_stays_so_until_something_else_is_asked_for(card, jobs):
@@ -150,7 +143,7 @@ def test_what_the_user_called_off_stays_so_until_something_else_is_asked_for(car
     button.clicks += 1
     assert jobs.under_way
     button.clicks += 1
-    move(card, 2.0)
+    card.state.move(theta=2.0)
     card.start()
     assert jobs.under_way
 
@@ -166,27 +159,6 @@ def test_a_failure_is_said_in_the_card_which_offers_to_try_again(card, jobs):
     button.clicks += 1
     assert "play" in jobs.under_way
     assert card.results.failed("play") is None
-
-
-def test_another_problem_leaves_nothing(card, jobs):
-    card.start()
-    jobs.do("play")
-    card.results.forget()
-    card.open()
-    assert card.results.of("play") is None
-    assert card.shown is None
-
-
-def test_results_are_kept_with_what_they_answer(card, jobs):
-    card.start()
-    asked = card.asked(card.state)
-    jobs.do("play", runs=2, end=False)
-    first = card.results.of("play")
-    assert (first.asked, first.complete) == (asked, False)
-    jobs.do("play")
-    assert card.results.of("play") == Result(
-        asked, card.results.of("play").value, card.results.of("play").seconds, complete=True
-    )
 
 
 class Noted:
@@ -208,15 +180,17 @@ class Noted:
 
 
 class Page(Document):
-    """A document whose session does what it has to do when it is told to."""
+    """A document whose session does what it has to do at once, or waits if it is stuck."""
 
     def __init__(self):
         super().__init__()
-        self.turns, self.stuck = 0, False
+        self.turns, self.stuck, self.waiting = 0, False, []
 
     def add_next_tick_callback(self, callback):
         self.turns += 1
-        if not self.stuck:
+        if self.stuck:
+            self.waiting.append(callback)
+        else:
             asyncio.get_running_loop().call_soon(callback)
 
 
@@ -235,7 +209,7 @@ def brought(monkeypatch):
                 for each in next(attempts):
                     if isinstance(each, Exception):
                         raise each
-                    yield runner.Result(asked, each, 0.5, each == "last")
+                    yield Result(asked, each, 0.5, each == "last")
                     await asyncio.sleep(0)
 
         fake = Fake()
@@ -244,8 +218,7 @@ def brought(monkeypatch):
 
         async def inside():
             page, card = Page(), Noted()
-            results = Results(page)
-            await body(results, card, page)
+            await body(Results(page), card, page)
             return card.told
 
         return run_apart(inside())
@@ -253,10 +226,14 @@ def brought(monkeypatch):
     return run
 
 
-async def rested(results):
+async def until(true):
     async with asyncio.timeout(20):
-        while results.is_running("noted"):
-            await asyncio.sleep(0.01)
+        while not true():
+            await asyncio.sleep(0)
+
+
+async def rested(results):
+    await until(lambda: not results.is_running("noted"))
 
 
 def asked(**chosen):
@@ -265,36 +242,67 @@ def asked(**chosen):
     return Request("error_curves", state.settings)
 
 
-def test_a_card_is_brought_every_result_and_the_end(brought):
+GONE = Unreachable("The Dask scheduler does not answer.")
+AGAIN = f"{GONE} It is asked again every second."
+
+
+@pytest.mark.parametrize(
+    ("gives", "told", "turns"),
+    [
+        # The last result and the end are one message.
+        ([["first", "last"]], [("first", False), ("last", True), None], 2),
+        ([["first", ValueError("too many")]], [("first", False), "too many"], 2),
+        (
+            [["first", GONE], [GONE], ["last"]],
+            [("first", False), *2 * [AGAIN], ("last", True), None],
+            4,
+        ),
+    ],
+    ids=["results", "failure", "no workers"],
+)
+def test_a_card_is_brought_every_result_and_the_end_or_why_there_is_none(
+    brought, gives, told, turns
+):
     async def body(results, card, page):
         results.want(card, asked())
         assert results.is_running("noted")
         await rested(results)
-        # The last result and the end are one message.
-        assert page.turns == 2
+        assert page.turns == turns
+        assert results.failed("noted") == (None if told[-1] is None else asked())
 
-    told = brought(body, ["first", "last"])
-    assert told == ["begin", ("first", False), ("last", True), None]
+    assert brought(body, *gives) == ["begin", *told]
 
 
 def test_a_page_is_told_nothing_after_a_cancel_even_if_it_was_on_its_way(brought):
     async def body(results, card, page):
-        page.stuck, waiting = True, []
-        page.add_next_tick_callback = waiting.append
+        page.stuck = True
         results.want(card, asked())
-        while not waiting:
-            await asyncio.sleep(0.01)
+        await until(lambda: page.waiting)
         results.cancel("noted")
-        waiting[0]()
+        page.waiting[0]()
 
     assert brought(body, ["first", "last"]) == ["begin"]
+
+
+def test_what_is_known_at_once_is_not_replaced_by_what_was_on_its_way(brought, monkeypatch):
+    async def body(results, card, page):
+        known = Result(asked(), "known", 0.5, complete=True)
+        page.stuck = True
+        results.want(card, asked(theta=1.0))
+        await until(lambda: page.waiting)
+        monkeypatch.setattr(runner.runner(), "finished", lambda _: known)
+        results.want(card, asked())
+        page.waiting[0]()
+        assert results.of("noted") is known
+        assert not results.is_running("noted")
+
+    assert brought(body, ["late", "last"]) == ["begin", ("known", True), None]
 
 
 def test_a_new_request_takes_the_place_of_the_one_before(brought):
     async def body(results, card, page):
         results.want(card, asked())
-        while results.of("noted") is None:
-            await asyncio.sleep(0)
+        await until(lambda: results.of("noted"))
         results.want(card, asked(theta=2.0))
         await rested(results)
         assert results.of("noted").asked == asked(theta=2.0)
@@ -320,58 +328,17 @@ def test_while_a_handle_moves_the_case_on_its_way_is_shown_and_then_the_newest(b
     assert seen == [(1.0,), (2.75,), (2.75,)]
 
 
-def test_what_is_known_at_once_is_not_replaced_by_what_was_on_its_way(brought, monkeypatch):
-    async def body(results, card, page):
-        known = Result(asked(), "known", 0.5, complete=True)
-        page.stuck, waiting = True, []
-        page.add_next_tick_callback = waiting.append
-        results.want(card, asked(theta=1.0))
-        while not waiting:
-            await asyncio.sleep(0)
-        monkeypatch.setattr(runner.runner(), "finished", lambda _: known)
-        results.want(card, asked())
-        waiting[0]()
-        assert results.of("noted") is known
-        assert not results.is_running("noted")
-
-    assert brought(body, ["late", "last"]) == ["begin", ("known", True), None]
-
-
-def test_a_failure_is_said_in_words(brought):
-    async def body(results, card, page):
-        results.want(card, asked())
-        await rested(results)
-        assert results.failed("noted") == asked()
-
-    assert brought(body, ["first", ValueError("too many")])[-1] == "too many"
-
-
-def test_without_workers_the_card_says_so_and_they_are_asked_again(brought):
-    async def body(results, card, page):
-        results.want(card, asked())
-        await rested(results)
-
-    gone = Unreachable("The Dask scheduler does not answer.")
-    told = brought(body, ["first", gone], [gone], ["last"])
-    said = "The Dask scheduler does not answer. It is asked again every second."
-    assert told == ["begin", ("first", False), said, said, ("last", True), None]
-
-
 def test_what_fails_while_a_result_is_shown_does_not_keep_the_end_away(brought):
-    class Said(list):
-        def take(self, error):
-            self.append(str(error))
+    failures = Noted()
 
     def fail(_):
         raise RuntimeError("no picture")
 
-    said = Said()
-
     async def body(results, card, page):
-        on_failure(page, said.take)
+        on_failure(page, failures.end)
         card.take = fail
         results.want(card, asked())
         await rested(results)
 
     assert brought(body, ["last"]) == ["begin", None]
-    assert said == ["no picture"]
+    assert [str(error) for error in failures.told] == ["no picture"]
