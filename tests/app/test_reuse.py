@@ -1,3 +1,5 @@
+"""The card of sample reuse: what it says of the optima, and its point that is dragged."""
+
 import re
 
 import numpy as np
@@ -12,47 +14,33 @@ from bokeh.events import Pan, PanEnd, Tap
 import amci_core as amci
 
 
-@pytest.fixture(scope="module")
-def problem():
-    return amci.problem("tail-1d")
-
-
-def errors(problem, **more):
-    return amci.reuse_errors(
-        problem,
-        amci.load_proposals("tail-1d", variant="paper"),
-        2.0,
-        1.0,
-        alphas=REUSE_GRID.tolist(),
-        betas=REUSE_GRID.tolist(),
-        draws=500,
-        runs=100,
-        **more,
-    )
+def errors(y=2.0, theta=1.0, *, grid=REUSE_GRID, draws=500, **more):
+    given = {"alphas": list(grid), "betas": list(grid), "draws": draws, "runs": 100, **more}
+    return amci.reuse_errors("tail-1d", "paper", y, theta, **given)
 
 
 @pytest.fixture(scope="module")
-def found(problem):
-    return errors(problem)
-
-
-@pytest.fixture
-def card():
-    state = Case("tail-1d")
-    state.move(y=2.0, theta=1.0)
-    state.set(variant="paper", draws=500, runs=100)
-    created = ReuseCard(state, Results())
-    created.open()
-    return created
+def found():
+    return errors()
 
 
 def show(card, found):
     card.take(Result(card.asked(card.state), found, 0.0, complete=True))
 
 
-def test_what_is_said_of_the_optima_is_what_the_runs_show(card, found):
+def shown(found, y=2.0, theta=1.0, draws=500):
+    """The card with a result."""
+    state = Case("tail-1d")
+    state.move(y=y, theta=theta)
+    state.set(variant="paper", draws=draws, runs=100)
+    card = ReuseCard(state, Results())
+    card.open()
     show(card, found)
-    said = re.sub("<[^>]*>", " ", card.text.object)
+    return card
+
+
+def test_what_is_said_of_the_optima_is_what_the_runs_show(found):
+    said = re.sub("<[^>]*>", " ", shown(found).text.object)
     # From the runs' own means, without any formula of the core: the error at (alpha, beta).
     (a1, a2), (b1, b2) = found.means[:, 0].T, found.means[:, 1].T
 
@@ -78,17 +66,9 @@ def test_what_is_said_of_the_optima_is_what_the_runs_show(card, found):
     assert best == list(found.best_splits)
 
 
-def test_the_optimum_of_thin_tailed_proposals_is_marked_where_it_helps(problem):
-    state = Case("tail-1d")
-    state.move(y=3.0, theta=0.1)
-    state.set(variant="paper", draws=64, runs=100)
-    card = ReuseCard(state, Results())
-    card.open()
-    proposals = amci.load_proposals("tail-1d", variant="paper")
-    found = amci.reuse_errors(
-        problem, proposals, 3.0, 0.1, alphas=[0, 1], betas=[0, 1], draws=64, runs=100
-    )
-    show(card, found)
+def test_the_optimum_of_thin_tailed_proposals_is_marked_where_it_helps():
+    found = errors(3.0, 0.1, grid=[0, 1], draws=64)
+    card = shown(found, 3.0, 0.1, draws=64)
     marks = {each.label: each for each in card.map.shown if each.group == "Mark"}
     for label in ("α*, β* of the paper", "u*, the optimum"):
         assert marks[label].dimension_values("alpha")[0] == pytest.approx(0.86, abs=0.05)
@@ -96,25 +76,21 @@ def test_the_optimum_of_thin_tailed_proposals_is_marked_where_it_helps(problem):
     assert at_optimum < found.remse[1, 0]
 
 
-def test_the_point_of_the_map_is_clicked_or_dragged(card, found):
-    show(card, found)
+def test_the_point_is_clicked_or_dragged_and_draws_in_pairs_leave_nothing_to_split(found):
+    card = shown(found)
     card.map.get_root()
-    shown, state = card.map.figure, card.state
+    picture, state = card.map.figure, card.state
 
     def happens(kind, x, y):
-        for act in shown._event_callbacks[kind.event_name]:
-            act(kind(shown, x=x, y=y))
+        for act in picture._event_callbacks[kind.event_name]:
+            act(kind(picture, x=x, y=y))
         return card.map.source("yours-yours").data
 
     assert happens(Tap, 0.403, -0.1) == {"alpha": [0.4], "beta": [-0.1]}
     assert happens(Pan, 0.6, 0.2) == {"alpha": [0.6], "beta": [0.2]}
     assert (state.alpha, state.beta) == (0.6, 0.2)
     assert happens(PanEnd, 9.0, 0.3) == {"alpha": [1.5], "beta": [0.3]}
-
-
-def test_draws_in_pairs_leave_nothing_to_split(card, found, problem):
-    show(card, found)
-    card.state.set(common=True, share=0.3)
-    assert dict(card.asked(card.state).options) == {"share": 0.5, "common": True}
-    show(card, errors(problem, common=True))
+    state.set(common=True, share=0.3)
+    assert dict(card.asked(state).options) == {"share": 0.5, "common": True}
+    show(card, errors(common=True))
     assert "from q₁ for AMCI" not in card.text.object

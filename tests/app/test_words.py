@@ -31,7 +31,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
         ("tail-1d", {"variant": "paper", "draws": 9, "seed": 3}),
         ("tail-1d", {"snapshot": 1}),
         ("peak", {}),
-        ("cancer", {"draws": 16}),
     ],
 )
 def test_the_script_prints_the_figures_of_the_strip(name, changes):
@@ -42,14 +41,9 @@ def test_the_script_prints_the_figures_of_the_strip(name, changes):
     with contextlib.redirect_stdout(printed):
         exec(script(choice), {})
     y, theta = choice.pair
-    expected = summarize(
-        state.problem,
-        computations_of(name).proposals(choice),
-        y=y,
-        theta=theta,
-        draws=choice.draws,
-        seed=choice.seed,
-    )
+    proposals = computations_of(name).proposals(choice)
+    of = {"y": y, "theta": theta, "draws": choice.draws, "seed": choice.seed}
+    expected = summarize(state.problem, proposals, **of)
     assert "nan" not in printed.getvalue()
     lines = re.findall(r"^(\S+): mu = (\S+), standard error (\S+)", printed.getvalue(), re.M)
     for (name, center, error), row in zip(lines, expected.rows, strict=True):
@@ -111,13 +105,23 @@ def test_a_sentence_that_begins_with_a_symbol_keeps_it():
     assert "μ: it is small." in told
 
 
-def test_numbers_that_are_not_known_are_said_so():
-    assert [number(v) for v in (float("nan"), float("inf"), -float("inf"), 0.0)] == [
-        "?",
-        "∞",
-        "−∞",
-        "0",
-    ]
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.02348, "0.0235"),
+        (2.0348e-4, "2.03 × 10⁻⁴"),
+        (-3.0e-12, "−3.00 × 10⁻¹²"),
+        (12345.0, "1.23 × 10⁴"),
+        (4980.0, "4,980"),
+        (-2.5, "−2.5"),
+        (np.nan, "?"),
+        (np.inf, "∞"),
+        (-np.inf, "−∞"),
+    ],
+)
+def test_numbers_are_written_for_reading(value, text):
+    assert number(value) == text
 
 
 @pytest.mark.parametrize("name", HELP)
