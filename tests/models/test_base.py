@@ -28,40 +28,29 @@ def changed(problem, **methods):
 PLAIN = changed(GAIN, with_negated_f=Problem.with_negated_f, _log_parts=Problem._log_parts)
 
 
-def quadrature(edges):
-    """Nodes x (n, D) and weights (n) of a product of Gauss-Legendre rules, a panel a stretch."""
-    nodes, weights = np.polynomial.legendre.leggauss(60)
-    rules = []
-    for cuts in edges:
-        half = np.diff(cuts)[:, None] / 2
-        x = np.asarray(cuts)[:-1, None] + half * (nodes + 1)
-        rules.append((x.ravel(), (half * weights).ravel()))
-    x = np.stack([g.ravel() for g in np.meshgrid(*(r[0] for r in rules), indexing="ij")], -1)
-    w = np.prod(np.meshgrid(*(r[1] for r in rules), indexing="ij"), axis=0).ravel()
-    return torch.from_numpy(x), w
-
-
+# The path's ends from a start: the diagonal of the tails' thetas, the price up to the mean (which
+# is y / 2) from its side, the peak's sharpness.
 @pytest.mark.parametrize(
-    ("name", "at", "edges"),
+    ("name", "start", "first", "last"),
     [
-        ("tail-1d", (-2.0, 3.0), [(-9, 0, 3.0, 5, 10)]),
-        ("gain-loss", (1.0, 0.4), [(-9, 0, 0.4, 3, 10)]),
-        ("cancer", ((600.0, 250.0),), [(1, 200, 400, 600, 900, 1500), (0, 0.2, 0.4, 0.6, 1)]),
-        ("peak", (None, (0.3, 0.7, 0.4)), [(0, 0.3, 1), (0, 0.7, 1)]),
+        ("tail-1d", (0.0, 1.0), 0.0, 5.0),
+        ("tail-5d", ((3.0, 1.0, -1.0, 2.0, 0.0), (1.0, 2.0, 0.0, 3.0, 0.5)), [0.0] * 5, [3.0] * 5),
+        ("gain-loss", (1.0, 2.0), 3.0, 0.5),
+        ("gain-loss", (1.0, -2.0), -3.0, 0.5),
+        ("gain-loss", (8.0, 0.0), -3.0, 3.0),
+        ("gain-loss", (-6.0, 0.0), 3.0, -3.0),
+        ("peak", (None, (0.3, 0.5, 0.1)), (0.3, 0.5, 0.0), (0.3, 0.5, 1.0)),
     ],
 )
-def test_log_terms_against_quadrature(name, at, edges):
+def test_the_mismatch_control_follows_its_path_to_the_ends(name, start, first, last):
     problem = amci.problem(name)
-    x, weights = quadrature(edges)
-    y, theta = problem.check(*at)
-    joint = np.exp(problem.log_joint(x, y).numpy()) * weights
-    f_plus, f_minus = (None if f is None else f.numpy() for f in problem.f_parts(x, theta))
-    expected = {"E2": joint.sum(), "E1_plus": f_plus @ joint}
-    expected |= {} if f_minus is None else {"E1_minus": f_minus @ joint}
-    found = problem.log_terms(*at)
-    assert {name: float(np.exp(term)) for name, term in found.items()} == pytest.approx(
-        expected, rel=1e-6
-    )
+    low, high = problem.mismatch_range(*start)
+    levels = (0.0, low + 0.2 * (high - low), low + 0.9 * (high - low), 1e4)
+    at = [problem.at_mismatch(level, *start)[1] for level in levels]
+    assert at[0] == pytest.approx(np.atleast_1d(first))
+    assert at[-1] == pytest.approx(np.atleast_1d(last))
+    found = [float(problem.mismatch(start[0], theta)) for theta in at]
+    assert found == pytest.approx(np.clip(levels, low, high), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", amci.problems())

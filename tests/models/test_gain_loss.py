@@ -39,19 +39,6 @@ def test_terms_bound_and_mismatch_are_those_of_quadrature(y, theta):
     assert float(PROBLEM.mismatch(y, theta)) == pytest.approx(divergence, abs=1e-8)
 
 
-# The mean is y / 2; where it is at an end of the prices the path has one side.
-@pytest.mark.parametrize(
-    ("y", "start", "side"), [(1.0, 2.0, 1), (1.0, -2.0, -1), (8.0, 0.0, -1), (-6.0, 0.0, 1)]
-)
-def test_the_path_reaches_the_level_asked_for_on_its_side_of_the_mean(y, start, side):
-    low, high = PROBLEM.mismatch_range(y, start)
-    assert low < 0.1 < high
-    at, theta = PROBLEM.at_mismatch(0.1, y, start)
-    assert at == y
-    assert (theta - y / 2) * side > 0
-    assert float(PROBLEM.mismatch(y, theta)) == pytest.approx(0.1, abs=1e-9)
-
-
 def test_amci_is_exact_with_three_optimal_proposals_whatever_the_shift():
     y, theta = PROBLEM.cases(300, seed=1)
     found = amci.estimate(PROBLEM, ORACLE, y, theta, draws=3)

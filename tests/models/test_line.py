@@ -145,14 +145,11 @@ def of_a_share(f, kind, *parameters):
 NEEDLE = (0.2, 0.2001)
 TRUTHS = {
     "modes apart": apart(1.0, 50.0),
-    "narrow modes apart": apart(0.01, 5.0),
     "narrow modes far apart": apart(0.01, 1000.0),
     "a mode with a hundredth": narrow(0.01, 1e3, 0.01),
-    "a mode with three thousandths": narrow(0.003, 1e4, 0.01),
     "a mode with a thousandth": narrow(0.001, 50.0, 0.001),
     "a needle of the prior": narrow(0.001, 1.0, 1e-6),
-    "an interval": within((0.5, 0.51)),
-    "a short interval": within((1.0, 1.001)),
+    "an interval": within((1.0, 1.001)),
     "two intervals": within((-math.inf, -1.0), (1.0, 1.01)),
     # No point meets it.
     "an interval that is declared": within(NEEDLE, support_plus=lambda theta: interval(*NEEDLE)),
@@ -179,61 +176,42 @@ def test_truths_of_narrow_steep_and_slow_integrands_are_the_closed_forms(name):
     assert own.truth() == pytest.approx(expected, rel=1e-7)
 
 
-def test_a_prior_with_heavy_tails_and_f_on_an_interval():
-    own = Line(
-        lambda x, theta: (x > theta) & (x < theta + 1e-3),
-        Cauchy(0.0, 1.0),
-        theta=Variable("theta", 1, 0.0, 1e6, "where the window begins"),
-        support_plus=lambda theta: interval(theta, theta + 1e-3),
-    )
-    theta = np.array([[0.0], [1.0], [1e5]])
-    expected = np.arctan(1e-3 / (1 + theta * (theta + 1e-3)))[:, 0] / math.pi
-    assert own.truth(theta=theta) == pytest.approx(expected, rel=1e-6)
-
-
-def modes(width, noise, offsets, shares, *, uniform, square):
+def modes(width, noise, offsets, shares, *, square):
     """y is x less one of some offsets and noise; f is 1 beyond theta, or (x - theta)^2; and mu."""
-    offsets, log_shares = torch.tensor(offsets).double(), torch.tensor(shares).double().log()
-    end = width if uniform else math.inf
+    offsets, shares = torch.tensor(offsets).double(), torch.tensor(shares).double()
     own = Line(
         lambda x, theta: (x - theta).square() if square else x > theta,
-        exact(Uniform, -width, width) if uniform else exact(Normal, 0.0, width),
-        x=Variable("x", 1, -end, end, "a place"),
+        exact(Uniform, -width, width),
+        x=Variable("x", 1, -width, width, "a place"),
         y=Variable("y", 1, -math.inf, math.inf, "a place"),
         theta=ANYWHERE,
         log_likelihood=lambda x, y: (
-            log_shares + Normal(x - offsets, noise).log_prob(y)
+            shares.log() + Normal(x - offsets, noise).log_prob(y)
         ).logsumexp(-1),
         sample_likelihood=lambda x, generator: torch.normal(x, noise, generator=generator),
     )
 
     def mu(y, theta):
-        mean, v, log_share = (y + offsets).numpy(), noise**2, log_shares.numpy()
-        if not uniform:
-            log_share = log_share - mean**2 / 2 / (v + width**2)
-            mean, v = mean / (1 + v / width**2), v / (1 + v / width**2)
-        away, share = mean - theta, special.softmax(log_share)
-        each = away**2 + v if square else stats.norm.cdf(away / math.sqrt(v))
-        return float((share * each).sum())
+        away = (y + offsets - theta).numpy()
+        return shares.numpy() @ (away**2 + noise**2 if square else stats.norm.cdf(away / noise))
 
     return own, mu
 
 
 def test_both_modes_of_a_narrow_likelihood_are_found_anywhere_under_a_wide_prior():
     apart, noise = 1000.0, 1e-4
-    own, _ = modes(1e4, noise, [-apart, apart], [0.5, 0.5], uniform=True, square=True)
+    own, _ = modes(1e4, noise, [-apart, apart], [0.5, 0.5], square=True)
     y = np.random.default_rng(0).uniform(-8900, 8900, (4, 1))
     assert own.truth(y, 0.0) == pytest.approx(y[:, 0] ** 2 + apart**2 + noise**2, rel=1e-8)
 
 
-def test_modes_of_one_width_are_found_at_any_distance_under_any_prior():
+def test_modes_of_one_width_are_found_at_any_distance():
     rng = np.random.default_rng(1)
     for _ in range(12):
         width, noise, many = 10 ** rng.uniform(3, 6), 10 ** rng.uniform(-4, 0), rng.integers(1, 5)
         offsets = rng.uniform(-1, 1, many) * 10 ** rng.uniform(-2, 2)
-        uniform, square = rng.random(2) < 0.5
         shares = rng.dirichlet(np.ones(many))
-        own, mu = modes(width, noise, offsets, shares, uniform=uniform, square=square)
+        own, mu = modes(width, noise, offsets, shares, square=rng.random() < 0.5)
         y = rng.uniform(-0.8, 0.8) * width
         theta = y + rng.choice(offsets) + noise * rng.uniform(-4, 4)
         # Places of a million are known to 1e-10.

@@ -20,6 +20,9 @@ class Base(Problem):
         self.dim = dim
 """
 
+RAISES = "\n    def __init__(self):\n        raise KeyError('a')\n"
+TWO = "\nclass Two(One):\n    def __init__(self, dim):\n        pass\n"
+
 
 def write(folder, text, name="mine.py"):
     path = folder / name
@@ -28,19 +31,9 @@ def write(folder, text, name="mine.py"):
 
 
 def test_a_file_gives_its_problem_with_and_without_the_class(tmp_path):
-    path = write(tmp_path, ONE)
+    path = write(tmp_path, ONE + BASE)  # a class that lacks methods makes way
     for file in (path, str(path), f"{path}:One"):
         assert type(amci.load_problem(file)).__name__ == "One"
-
-
-def test_classes_that_lack_methods_make_way(tmp_path):
-    two = ONE + BASE + "\n\nclass Two(One):\n    def __init__(self, dim):\n        pass\n"
-    assert amci.load_problem(write(tmp_path, ONE + BASE)).name == "one"
-    path = write(tmp_path, two)
-    with pytest.raises(ValueError, match=r"defines One, Two. Name one, such as"):
-        amci.load_problem(path)
-    with pytest.raises(ValueError, match=r"^problem: Two\(\) in .* missing 1 .*'dim'$"):
-        amci.load_problem(f"{path}:Two")
 
 
 def test_a_file_may_import_its_neighbour_and_a_class_from_there_can_be_named(tmp_path):
@@ -82,11 +75,9 @@ def test_what_a_file_defines_can_be_pickled(text, tmp_path):
         ("x = 1\n", "", "problem: expected one problem in .* defines none"),
         (BASE, "", r"problem: Base\(\) in .* abstract class Base with .*f, .*log_prior"),
         (ONE, ":Tow", r"problem: .* no problem called 'Tow'; it defines One"),
-        (
-            ONE + "\n    def __init__(self):\n        raise KeyError('a')\n",
-            "",
-            r"problem: One\(\) in .*mine.py raised KeyError in line \d+: 'a'",
-        ),
+        (ONE + RAISES, "", r"problem: One\(\) in .*mine.py raised KeyError in line \d+: 'a'"),
+        (ONE + TWO, "", "problem: .* defines One, Two. Name one, such as"),
+        (ONE + TWO, ":Two", r"problem: Two\(\) in .* missing 1 .*'dim'$"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_a_line(text, name, message, tmp_path):

@@ -24,13 +24,6 @@ def test_truth_deviation_and_mismatch_against_quadrature(theta):
     assert float(PROBLEM.mismatch(theta=theta)) == pytest.approx(mismatch, rel=1e-8)
 
 
-def test_the_path_reaches_the_level_asked_for():
-    y, theta = PROBLEM.at_mismatch(2.0, theta=(0.3, 0.5, 0.1))
-    assert y is None
-    assert theta[:2].tolist() == [0.3, 0.5]
-    assert float(PROBLEM.mismatch(theta=theta)) == pytest.approx(2.0)
-
-
 def test_amci_is_exact_with_one_optimal_proposal_and_a_known_normalizer():
     _, theta = PROBLEM.cases(300, seed=1)
     found = amci.estimate(PROBLEM, ORACLE, theta=theta, draws=1)

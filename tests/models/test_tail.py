@@ -79,21 +79,3 @@ def test_the_posterior_in_five_dimensions_is_prior_times_likelihood():
     assert float(log_posterior) == pytest.approx(posterior.logpdf(x), rel=1e-12)
     theta = torch.ones(5).double()
     assert float(FIVE.log_terms(y, theta)["E2"]) == pytest.approx(evidence.logpdf(y), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("problem", "y", "t"),
-    [
-        (PROBLEM, 0.0, 2.5),
-        (FIVE, (1.0,) * 5, 0.3),
-        (FIVE, (-2.0,) * 5, 2.9),
-        (FIVE, (3.0, 1.0, -1.0, 2.0, 0.0), 1.5),
-    ],
-)
-def test_the_mismatch_control_follows_the_diagonal_of_thetas_to_its_ends(problem, y, t):
-    dim, high = problem.theta.dim, problem.theta.high
-    level = float(problem.mismatch(y, [t] * dim))
-    start = [1.0, 2.0, 0.0, 3.0, 0.5][:dim]
-    assert problem.at_mismatch(level, y, start)[1] == pytest.approx([t] * dim, abs=2e-6)
-    assert problem.at_mismatch(0.0, y, start)[1] == pytest.approx([0.0] * dim)
-    assert problem.at_mismatch(1e4, y, start)[1] == pytest.approx([high] * dim)
