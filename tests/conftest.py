@@ -4,7 +4,7 @@ import os
 
 import pytest
 import torch
-from serving import headless_browser
+from serving import headless_browser, served_dashboard
 
 # One thread each: workers that each start one thread a core wait for one another. The kernels and
 # servers that tests start take it from the environment.
@@ -17,6 +17,22 @@ def browser():
     """A headless Chromium: one for a worker process, since Playwright allows no second one."""
     with headless_browser() as chromium:
         yield chromium
+
+
+@pytest.fixture(scope="session")
+def server_log(tmp_path_factory):
+    """What the server prints."""
+    return tmp_path_factory.mktemp("server") / "log.txt"
+
+
+@pytest.fixture(scope="session")
+def server(server_log):
+    """The address of the dashboard, of a worker's one server; its first request imports a module.
+
+    Where that succeeded, the module would end the server.
+    """
+    with served_dashboard(server_log, first="/components/unittest.__main__/TestProgram/css/x") as at:
+        yield at
 
 
 @pytest.hookimpl(trylast=True)

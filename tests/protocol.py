@@ -35,7 +35,9 @@ class Page:
     async def come(cls, address: str, cookie: str = "") -> Any:
         """Opens the page, and takes its whole document as a browser does."""
         headers = {"Cookie": cookie}
-        request = HTTPRequest(address, headers=headers, request_timeout=PATIENCE)
+        request = HTTPRequest(
+            address, headers=headers, connect_timeout=PATIENCE, request_timeout=PATIENCE
+        )
         html = (await AsyncHTTPClient(max_clients=100).fetch(request)).body.decode()
         found = re.search(r'"token":"([^"]+)"', html)
         assert found is not None
@@ -53,6 +55,7 @@ class Page:
         socket = HTTPRequest(
             f"{path.replace('http', 'ws', 1)}/ws?{query}",
             headers={"Origin": path.rpartition("/")[0], "Cookie": cookie},
+            connect_timeout=PATIENCE,
         )
         connection = await websocket_connect(
             socket, subprotocols=["bokeh", token], max_message_size=2**30

@@ -4,17 +4,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from serving import served_dashboard
 from visit import PATIENCE, RUNS, Visit
 
 expect.set_options(timeout=1000 * PATIENCE)
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """The address of the dashboard, served by `panel serve`."""
-    with served_dashboard(tmp_path_factory.mktemp("server") / "log.txt") as address:
-        yield address
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,8 @@ INLINE = re.compile(r"<script\b(?![^>]*\bsrc=)")
 UNUSED = (f"/{COMPONENT_PATH}", "/autoload.js", "/metadata")
 # Bytes of a message's part and of a request. A move of a handle has a few hundred.
 LONGEST_MESSAGE = 32 * 2**10
+# Characters of an address behind its `?`. Panel makes a number of digits, and Python of 4,300.
+LONGEST_QUERY = 4_000
 # Objects in a message: each is a change, an event or a value, and all are handled in one turn.
 MOST_OBJECTS = 200
 # Bytes of parts longer than a move that a session may send in its life: its models keep them.
@@ -112,6 +114,8 @@ def _refusal(
     if not check_allowlist(request.host.lower(), sorted(hosts)):
         name = f"{request.host[:40]!r}"
         return 403, f"No such host: {name}. To add one: make serve ORIGIN=name:port"
+    if len(request.query) > LONGEST_QUERY:
+        return 414, "The address is too long."
     # No file's name has a NUL; Tornado's files would fail at it.
     path = unquote(path)
     if any(unused in path for unused in UNUSED) or "\0" in path:
