@@ -12,7 +12,7 @@ RUN = """async () => (await axe.run(document, {resultTypes: ["violations"]})).vi
         ({html, failureSummary}) => `${id}: ${html}\\n    ${failureSummary}`))
 """
 # Colours on their way to others are not looked at: what is found has to stay so long, in seconds.
-STAYS = 15
+STAYS = 60
 
 
 def violations(page: Any) -> list[str]:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
 from visit import SOURCE, Visit
 
-import amci_core as amci
-
-WAY = "diagnostics-way-curve-amci + control variates"
 MAP_IMAGE = f"() => ({SOURCE})('amortization-map-map')"
-
-
-def bars(term: str) -> str:
-    """The source of a term's histogram of weights."""
-    return f"diagnostics-weights-{term}-rectangles-weights".lower()
 
 
 def choose(opened: Visit, label: str, name: str) -> None:
@@ -27,28 +16,7 @@ def choose(opened: Visit, label: str, name: str) -> None:
 def open_diagnostics(opened: Visit) -> None:
     opened.page.get_by_role("tab", name="Diagnostics").click()
     opened.look_at("Diagnostics")
-    opened.wait_for_data(bars("E1_plus"), "draws")
-
-
-def computed_diagnosis(name: str, y: Any, theta: Any, **options: Any) -> Diagnosis:
-    """What the default proposals' draws say at a case, from all draws."""
-    problem = amci.problem(name)
-    y, theta = problem.check(y, theta)
-    settings = {"draws": 64, "seed": 0} | options
-    return diagnosis(problem, amci.load_proposals(name), y=y, theta=theta, **settings)
-
-
-def wait_for_way(opened: Visit, found: Diagnosis) -> None:
-    """Waits until the estimate has been followed along all draws of this case, not of another."""
-    scale = 100 / abs(found.mu.value) if found.mu.value else 1.0
-    opened.wait(
-        f"""([draws, value]) => {{
-            const data = ({SOURCE})('{WAY}')?.data
-            return data?.draws != null && Array.from(data.draws).at(-1) == draws
-                && Math.abs(Array.from(data.value).at(-1) - value) <= 1e-6 * Math.abs(value)
-        }}""",
-        [found.draws, float(scale * (found.along.value[-1] - found.mu.value))],
-    )
+    opened.wait_for_data("diagnostics-weights-e1_plus-rectangles-weights", "draws")
 
 
 def open_map(opened: Visit) -> None:

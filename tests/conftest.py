@@ -31,7 +31,9 @@ def server(server_log):
 
     Where that succeeded, the module would end the server.
     """
-    with served_dashboard(server_log, first="/components/unittest.__main__/TestProgram/css/x") as at:
+    with served_dashboard(
+        server_log, first="/components/unittest.__main__/TestProgram/css/x"
+    ) as at:
         yield at
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urlparse
 
 import numpy as np
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
+from serving import PATIENCE
 
 # Its model, once it is the only one: what has left the page is kept for a second.
 SOURCE = """name => {
@@ -25,7 +26,6 @@ DATA = f"""
     return source == null ? null : Array.from(source.data[column] ?? [])
 }}
 """
-PATIENCE = 90  # seconds: a busy machine takes long
 THUMB = 24  # pixels, of a slider
 RUNS = 20  # of the error curves, where a test says no other number
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
@@ -59,6 +59,13 @@ SHIFTED = """async by_itself => {
         .reduce((sum, each) => sum + each.value, 0)
 }"""
 FRAME = "() => new Promise(requestAnimationFrame)"
+KEEP_SOCKETS = """
+    const Socket = WebSocket
+    window.sockets = []
+    window.WebSocket = class extends Socket {
+        constructor(...given) { super(...given); sockets.push(this) }
+    }
+"""
 HAS_WEIGHTS = """() => [...Bokeh.documents[0].all_models].some(
     model => model.data?.key && model.data.weights)"""
 # Where the handle and the threshold are whenever the page paints.
@@ -75,8 +82,9 @@ WATCH = """label => {
     requestAnimationFrame(look)
 }"""
 SIDEWAYS = """() => {
-    const inner = Bokeh.index.roots[0]?.shadow_el ?? document
-    const main = inner.querySelector(".main-content")
+    const mains = [document, ...Bokeh.index.roots.map(root => root.shadow_el)]
+        .map(root => root?.querySelector(".main-content"))
+    const main = mains.find(each => each) ?? document.body
     return [main.scrollWidth - main.clientWidth, document.body.scrollWidth - innerWidth]
 }"""
 
@@ -88,19 +96,9 @@ class Visit:
         context: The browser's context.
         address: What is opened.
         first: The source that is there when the page is.
-        cuts: Whether its connection to the server can be cut.
-        frames: Where to note what comes and goes through its connection.
     """
 
-    def __init__(
-        self,
-        context: Any,
-        address: str,
-        *,
-        first: str = "errors-amci",
-        cuts: bool = False,
-        frames: list[Any] | None = None,
-    ) -> None:
+    def __init__(self, context: Any, address: str, *, first: str = "errors-amci") -> None:
         self.context, self._first = context, first
         context.set_default_timeout(1000 * PATIENCE)
         self.complaints: list[str] = []
@@ -109,11 +107,7 @@ class Visit:
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._look)
-        self._connections: list[Any] = []
-        if frames is not None:
-            self.page.on("websocket", lambda socket: _note(socket, frames))
-        if cuts:
-            self.page.route_web_socket(lambda _: True, self._connect)
+        self.page.add_init_script(KEEP_SOCKETS)
         self.go(address)
 
     def go(self, address: str) -> None:
@@ -133,8 +127,7 @@ class Visit:
 
     def cut(self) -> None:
         """Cuts the connection to the server."""
-        for connection in self._connections:
-            connection.close()
+        self.page.evaluate("() => sockets.forEach(each => each.close())")
 
     def wait(self, condition: str, argument: Any = None) -> Any:
         """Waits until a JavaScript function returns something true."""
@@ -161,25 +154,18 @@ class Visit:
         )
         return self.data(source, column)
 
-    def wait_for_same(self, one: tuple[str, str], other: tuple[str, str]) -> None:
-        """Waits until two columns are the same."""
+    def wait_for_same_data(self, source: str, column: str, old: np.ndarray) -> None:
+        """Waits until the column is that one again."""
         self.wait(
-            f"""both => {{
-                const [one, other] = both.map({DATA})
-                return one?.length && one.length == other.length
-                    && one.every((value, i) => Object.is(value, other[i]))
+            f"""([name, column, old]) => {{
+                const now = ({DATA})([name, column])
+                return now?.length == old.length && old.every((value, i) => value == now[i])
             }}""",
-            [list(one), list(other)],
+            [source, column, old.tolist()],
         )
 
     def slider(self, label: str) -> Any:
         return self.page.get_by_role("slider", name=label)
-
-    def place_of(self, label: str) -> dict[str, float]:
-        """Where a slider is."""
-        found = self.slider(label).bounding_box()
-        assert found is not None
-        return dict(found)
 
     def value(self, label: str) -> float:
         """Where a slider stands."""
@@ -331,15 +317,6 @@ class Visit:
         yield
         mouse.up()
 
-    def sideways(self) -> list[int]:
-        """By how many pixels the main area, and the page, are wider than their places."""
-        found: list[int] = self.page.evaluate(SIDEWAYS)
-        return found
-
-    def _connect(self, connection: Any) -> None:
-        connection.connect_to_server()
-        self._connections.append(connection)
-
     def _hear(self, message: Any) -> None:
         if message.type == "error":
             self.complaints.append(message.text)
@@ -348,8 +325,3 @@ class Visit:
         address = urlparse(request.url)
         if address.scheme not in ("data", "blob") and address.hostname != "localhost":
             self.strangers.append(request.url)
-
-
-def _note(socket: Any, frames: list[Any]) -> None:
-    for event in ("framesent", "framereceived"):
-        socket.on(event, lambda frame: frames.append(frame))

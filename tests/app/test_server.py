@@ -424,3 +424,130 @@ def test_the_example_for_nginx_names_what_the_server_serves(root, html, tmp_path
         whole = tmp_path / "nginx.conf"
         whole.write_text(f"pid {tmp_path}/pid; events {{}} http {{ {plain} }}")
         subprocess.run(["nginx", "-t", "-c", str(whole), "-p", str(tmp_path)], check=True)
+
+
+class Fuzz:
+    """Random frames, addresses and expressions, the same ones for the same seed."""
+
+    keys = (
+        "problem",
+        "y",
+        "theta",
+        "variant",
+        "draws",
+        "runs",
+        "f",
+        "tour",
+        "card",
+        "ui",
+        "",
+        "é",
+    )
+    kinds = ("ModelChanged",) * 4 + (
+        "MessageSent",
+        "ColumnDataChanged",
+        "RootRemoved",
+        "TitleChanged",
+    )
+    attributes = ("value", "active", "clicks", "options", "data", "search", "tags", "nonsense", "")
+    tokens = (
+        "x1",
+        "x",
+        "theta1",
+        "y",
+        "(",
+        ")",
+        "+",
+        "**",
+        "<",
+        "abs",
+        "max(",
+        ",",
+        "1e9",
+        ".",
+        "é",
+    )
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.choice = random.Random(seed), random.Random(seed).choice
+
+    def text(self, longest: int) -> str:
+        return "".join(
+            map(chr, self.random.choices(range(0xD800), k=self.random.randrange(longest)))
+        )
+
+    def value(self, ids: list[str], depth: int = 0) -> object:
+        plain = (None, True, -1, 10**400, math.nan, "1", self.text(20), "x" * 9_000, ids[0])
+        if depth > 3 or self.random.random() < 0.5:
+            return self.choice(plain)
+        values = [self.value(ids, depth + 1) for _ in range(self.random.randrange(4))]
+        names = [self.choice(("type", "id", "map", "entries", "name", "x")) for _ in values]
+        return self.choice((values, dict(zip(names, values, strict=True))))
+
+    def frame(self, ids: list[str]) -> str:
+        content = {
+            "kind": self.choice(self.kinds),
+            "model": {"id": self.choice([*ids, "x"])},
+            "attr": self.choice(self.attributes),
+            "msg_type": self.choice(("bokeh_event", "x")),
+        }
+        for name in ("new", "msg_data", "data", "title"):
+            content[name] = self.value(ids)
+        # A field is missing or wrong, and one frame in ten is cut.
+        content[self.choice([*content])] = self.value(ids)
+        text = json.dumps({"events": [content]})
+        return text[: self.random.randrange(len(text))] if self.random.random() < 0.1 else text
+
+    def address(self) -> str:
+        values = [self.text(50).encode(), self.random.randbytes(40), b"1e999", b"tail-5d", b"-1,2"]
+        pairs = [(self.choice(self.keys), self.choice(values)) for _ in range(5)]
+        return "&".join(f"{name}={quote_from_bytes(value)}" for name, value in pairs)
+
+    def expression(self) -> str:
+        return " ".join(self.random.choices(self.tokens, k=self.random.randrange(1, 40)))
+
+
+def memory(server: str) -> int:
+    """Bytes of the process that listens at the server's port."""
+    port = str(urlsplit(server).port)
+    served = (p for p in psutil.process_iter(["cmdline"]) if port in (p.info["cmdline"] or ()))
+    return next(served).memory_info().rss
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0])
+def test_random_frames_addresses_and_expressions_leave_the_server_well(
+    server, server_log, run, seed
+):
+    fuzz, before, begun = Fuzz(seed), memory(server), server_log.stat().st_size
+    for _ in range(12):
+        status, text = get(f"{server}?{fuzz.address()}")
+        assert status == 200
+        assert "<title>AMCI Explorer" in text
+
+    async def body() -> None:
+        page = await Page.come(f"{server}?f=%28")
+        field = page.model(label="f(x, θ), then Enter")["id"]
+        for _ in range(50):
+            await page.change(field, "value", fuzz.expression())
+        for _ in range(300):
+            ids = re.findall(r'"id": "(p\d+)"', json.dumps(page.document))
+            try:
+                await send(page, [PATCH, "{}", fuzz.frame(ids)])
+                await asyncio.wait_for(page.receive(), 0.01)
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                page = await Page.come(f"{server}?ui=min")
+        other = await Page.come(server)
+        await answered(other, 2.3457)
+        other.leave()
+
+    run(body())
+    # What fails to be taken is answered in a line; nothing else fails.
+    records = re.split(
+        r"^(?=\d{4}-\d\d-\d\d )", server_log.read_text()[begun:], flags=re.MULTILINE
+    )
+    failed = [each for each in records if "Traceback" in each]
+    assert [each for each in failed if "error handling message" not in each] == []
+    assert memory(server) - before < 300e6

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,11 +17,9 @@ from bokeh.document import Document
 from bokeh.document.events import MessageSentEvent
 from bokeh.events import DocumentReady
 from bokeh.models import Column, Div
-from panel.io.document import _WRITE_MSGS
 from panel.io.server import get_server
 from panel.io.state import set_curdoc
-
-PATIENCE = 120
+from serving import PATIENCE
 
 
 class Served:
@@ -75,13 +72,6 @@ class Served:
             self.call(partial(self.document.add_next_tick_callback, in_one))
             assert done.wait(PATIENCE)
 
-    def wait_until_sent(self) -> None:
-        """Waits until nothing waits for the connection, though the client may not have read it."""
-        deadline = time.monotonic() + PATIENCE
-        while _WRITE_MSGS.get(self.document):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Keeps the connection busy, as a page does that is too slow for what it is told."""
@@ -133,17 +123,13 @@ def served(monkeypatch) -> Iterator[Served]:
     page.close()
 
 
-def test_a_picture_is_there_before_anything_is_said_of_it(served):
+def test_a_picture_comes_before_what_is_said_of_it_and_the_last_of_many_messages_arrives(served):
     with served.busy():
         served.do(
             lambda: served.place.append(pn.pane.Bokeh(served.shown)),
             lambda: served.shown.update(text="described"),
         )
     served.wait_until(lambda: served.told() == "described")
-
-
-def test_the_last_of_many_messages_arrives(served):
-    served.do(lambda: served.place.append(pn.pane.Bokeh(served.shown)))
     for count in range(1, 13):
 
         async def say(count: int = count) -> None:
@@ -156,24 +142,6 @@ def test_the_last_of_many_messages_arrives(served):
             served.do(lambda count=count: served.shown.update(text=f"0 of {count}"))
             served.call(say)
         served.wait_until(lambda count=count: served.told() == f"{count} of {count}")
-
-
-@pytest.mark.slow
-def test_a_line_behind_a_long_message_arrives(served):
-    """As where a large picture takes a busy page long to take, and one line comes after it."""
-    served.do(lambda: served.place.append(pn.pane.Bokeh(served.shown)))
-    # Too long to be sent whole before the client reads, which it does only when it waits.
-    long = "long " * 1_000_000
-    with served.busy():
-        served.do(lambda: served.shown.update(text=long))
-    served.wait_until_sent()
-    with served.busy():
-        served.do(lambda: served.shown.update(text="last"))
-        time.sleep(0.2)
-        served.wait_until(lambda: served.told() == long)
-        # The sender of the long one takes it that nothing is left, and the other believes it.
-        time.sleep(0.2)
-    served.wait_until(lambda: served.told() == "last")
 
 
 def test_what_a_page_holds_is_looked_for_once_and_only_where_it_changes(monkeypatch):

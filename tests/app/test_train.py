@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 import time
 import zipfile
@@ -17,13 +16,11 @@ from amci_explorer.views.train import about_training
 from bokeh.document import Document
 from own_problems import SQUARE
 from servers import run_apart
+from serving import PATIENCE
 
 import amci_core as amci
 from amci_core.training import Choices
 
-# A training comes after all else on a busy machine.
-PATIENCE = 700
-ROOT = Path(__file__).resolve().parents[2]
 # What `amci train` reports and saves, without training.
 PROGRAM = """
 import json, os, shutil, signal, sys, time
@@ -66,7 +63,7 @@ def request(state=None, minutes=10.0, **choices):
 async def until(true):
     deadline = time.monotonic() + PATIENCE
     while not true():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, "it never came true"
         await asyncio.sleep(0.01)
 
 
@@ -223,43 +220,6 @@ def test_the_process_ends_with_the_page(state, program):
         await until(lambda: not Path(f"/proc/{pid}").exists())
 
     train(body, state)
-
-
-SERVER = """
-import asyncio, os, sys
-sys.path.insert(0, "tests/app")
-from test_train import Page, request, until
-from amci_explorer.compute.training import TrainingSession
-from amci_explorer.state.case import Case
-
-async def main():
-    session = TrainingSession(Case("tail-1d"), Page())
-    session.start(request())
-    await until(lambda: session.plan)
-    print(session.process.pid, flush=True)
-    os.kill(os.getpid(), 9)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
-def test_the_process_ends_with_the_server_however_that_ends():
-    path = os.pathsep.join(str(ROOT / each) for each in ("", "app", "tests"))
-    done = subprocess.run(
-        [sys.executable, "-c", SERVER],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    # Other than one that only waits to be asked for its end.
-    status, ended = Path(f"/proc/{int(done.stdout)}/stat"), time.monotonic()
-    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < ended + 3
-        time.sleep(0.05)
 
 
 def test_a_problem_is_named_as_the_command_line_takes_it(new, state, tmp_path):

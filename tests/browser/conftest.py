@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from visit import PATIENCE, RUNS, Visit
+from serving import PATIENCE
+from visit import RUNS, Visit
 
 expect.set_options(timeout=1000 * PATIENCE)
 

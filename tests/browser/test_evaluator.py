@@ -44,7 +44,7 @@ KNOWN = """([name, ys, thetas]) => {
         target.deviation(y, thetas[i]), ...target.logParts(y, thetas[i]),
     ])
 }"""
-MANY = pytest.mark.parametrize("n", [150, pytest.param(1000, marks=pytest.mark.slow)])
+CASES = 150
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +78,11 @@ def deviation(found, expected):
     return (np.abs(found - expected) / np.maximum(1, np.abs(expected))).max()
 
 
-@MANY
 @pytest.mark.parametrize("name", NAMES)
-def test_proposals_are_those_of_the_core_at_random_cases(page, name, n):
+def test_proposals_are_those_of_the_core_at_random_cases(page, name):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
-    y, theta = cases(problem, n)
-    generator, size = torch.Generator().manual_seed(2), (n, DRAWS)
+    y, theta = cases(problem, CASES)
+    generator, size = torch.Generator().manual_seed(2), (CASES, DRAWS)
     stored = weights(proposals)
     assert len(stored) == len(proposals.present)
     for kind, j in zip(stored, proposals.present, strict=True):
@@ -104,11 +103,10 @@ def test_proposals_are_those_of_the_core_at_random_cases(page, name, n):
             assert deviation(each, wanted) < WITHIN
 
 
-@MANY
 @pytest.mark.parametrize("name", NAMES)
-def test_targets_are_those_of_the_core_at_random_cases(page, name, n):
+def test_targets_are_those_of_the_core_at_random_cases(page, name):
     problem = amci.problem(name)
-    y, theta = cases(problem, n)
+    y, theta = cases(problem, CASES)
     found = np.array(page.evaluate(KNOWN, [name, y.tolist(), theta.tolist()])).T
     terms = problem.log_terms(y, theta)
     log_E2 = terms.pop("E2")

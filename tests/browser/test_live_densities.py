@@ -9,7 +9,7 @@ import amci_core as amci
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 QUERY = "?runs=4&draws=8"
-LEVEL = "Mismatch, nats"
+THETA, LEVEL = "Threshold θ", "Mismatch, nats"
 # Moves a handle as a hand does.
 HAND = """
     const inputs = root => [...root.querySelectorAll("*")].flatMap(
@@ -38,78 +38,87 @@ ANSWERED = """source => ![window.before, window.painted].includes(
     Bokeh.documents[0].get_model_by_name(source).data)"""
 
 
-@pytest.fixture
-def opened(visit):
-    def open_at(query):
-        opened = visit(QUERY + query)
-        opened.wait_for_end(4)
-        return opened
-
-    return open_at
+def density(problem, name, y, theta, x):
+    q = getattr(amci.load_proposals(problem), name)(*amci.problem(problem).check(y, theta))
+    with torch.inference_mode():
+        found = q.log_prob(torch.tensor(x, dtype=torch.float64)[:, None]).exp().numpy()
+    return np.maximum(found, 1e-30)
 
 
-def log_probs(problem, name, y, theta, x):
-    proposals = amci.load_proposals(problem)
-    given = [torch.tensor([value], dtype=torch.float64) for value in (y, theta)]
-    points = torch.tensor(x, dtype=torch.float64)[:, None]
-    return getattr(proposals, name)(*given).log_prob(points).numpy()
-
-
-@pytest.mark.parametrize(
-    ("problem", "label", "theta"),
-    [("tail-1d", "Threshold θ", 2.2), ("gain-loss", "Price θ", -0.7)],
-)
-def test_a_move_is_painted_before_the_server_is_asked(opened, problem, label, theta):
-    page = opened(f"&problem={problem}")
-    page.reach(label)
-    y = page.value("Observation y")
-    found = page.page.evaluate(MOVED, [label, theta])
-    x = np.array(found["x"])
+def test_a_move_is_painted_before_the_server_is_asked(visit):
+    opened = visit(QUERY + "&problem=gain-loss")
+    opened.wait_for_end(4)
+    opened.reach("Price θ")
+    y = opened.value("Observation y")
+    found = opened.page.evaluate(MOVED, ["Price θ", -0.7])
     for column, name in (("q1", "q1_plus"), ("q2", "q2")):
-        expected = np.exp(log_probs(problem, name, y, theta, x))
-        np.testing.assert_allclose(np.array(found[column]), np.maximum(expected, 1e-30), 1e-8)
-    assert found["bound"] == theta
+        expected = density("gain-loss", name, y, -0.7, found["x"])
+        np.testing.assert_allclose(found[column], expected, 1e-8)
+    assert found["bound"] == -0.7
     # Then the server's own points take their place, at the same case.
-    page.wait(ANSWERED, "densities")
-    served = page.data("densities", "x")
-    expected = np.exp(log_probs(problem, "q1_plus", y, theta, served))
-    np.testing.assert_allclose(
-        page.data("densities", "q1"), np.maximum(expected, 1e-30), rtol=1e-8
-    )
+    opened.wait(ANSWERED, "densities")
+    expected = density("gain-loss", "q1_plus", y, -0.7, opened.data("densities", "x"))
+    np.testing.assert_allclose(opened.data("densities", "q1"), expected, rtol=1e-8)
 
 
-def test_the_mismatch_leads_along_its_path(opened):
-    page, label = opened("&problem=tail-1d"), LEVEL
-    page.reach(label)
-    found = page.page.evaluate(MOVED, [label, 5.0])
-    y = torch.tensor([page.value("Observation y")], dtype=torch.float64)
-    _, theta = amci.problem("tail-1d").at_mismatch(5.0, y, torch.zeros(1, dtype=torch.float64))
+def keys_lead_from_handle_to_handle(opened):
+    opened.slider("Observation y").focus()
+    opened.page.keyboard.press("ArrowRight")
+    opened.slider(THETA).focus()
+    opened.watch_threshold(THETA)
+    for _ in range(10):
+        opened.page.keyboard.press("ArrowLeft")
+        opened.wait_for_frames(2)
+    seen = opened.seen()
+    assert len(np.unique(seen[:, 0])) > 5
+    np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
+
+
+def the_mismatch_leads_along_its_path(opened):
+    found = opened.page.evaluate(MOVED, [LEVEL, 5.0])
+    _, theta = amci.problem("tail-1d").at_mismatch(5.0, opened.value("Observation y"), 0.0)
     assert found["bound"] == pytest.approx(float(theta[0]), abs=1e-6)
 
 
-def test_keys_lead_from_handle_to_handle(opened):
-    page, label = opened("&problem=tail-1d"), "Threshold θ"
-    page.reach("Observation y")
-    page.page.keyboard.press("ArrowRight")
-    page.slider(label).focus()
-    page.watch_threshold(label)
-    for _ in range(10):
-        page.page.keyboard.press("ArrowLeft")
-        page.wait_for_frames(2)
-    seen = page.seen()
-    assert len(np.unique(seen[:, 0])) > 5
-    np.testing.assert_allclose(seen[:, 1], seen[:, 0], atol=1e-9)
+def the_line_in_the_picture_moves_the_case(opened):
+    opened.move(THETA, 3)
+    opened.wait("() => location.search.includes('theta=3&')")
+    line = opened.page.get_by_role("slider", name="Line of θ")
+    opened.reach("Line of θ")
+    for _ in range(5):
+        opened.page.keyboard.press("ArrowLeft")
+    assert opened.value(THETA) == 2.95
+    box, mouse = line.bounding_box(), opened.page.mouse
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    mouse.move(x, y)
+    mouse.down()
+    mouse.move(x - 70, y)
+    opened.wait_for_frames(2)
+    theta = opened.value(THETA)
+    assert theta < 2
+    assert opened.data("densities-threshold", "x") == theta
+    mouse.up()
+    opened.wait(f"() => location.search.includes('theta={theta:g}')")
+
+
+def test_keys_the_mismatch_and_the_line_in_the_picture_move_the_case(visit):
+    opened = visit(QUERY)
+    opened.wait_for_end(4)
+    opened.reach(THETA)
+    keys_lead_from_handle_to_handle(opened)
+    the_mismatch_leads_along_its_path(opened)
+    the_line_in_the_picture_moves_the_case(opened)
 
 
 def test_curves_follow_a_handle_before_it_is_let_go(visit):
     opened = visit("?draws=8")
     opened.wait_for_data("errors-amci", "error")
-    opened.reach("Threshold θ")
+    opened.reach(THETA)
     level, search = opened.value(LEVEL), opened.page.evaluate("() => location.search")
-    with opened.dragged(opened.slider("Threshold θ"), by=-0.3):
+    with opened.dragged(opened.slider(THETA), by=-0.3):
         # The other handles follow.
         assert opened.value(LEVEL) < level - 1
-        mu = amci.problem("tail-1d").truth(1.0, opened.value("Threshold θ"))
+        mu = amci.problem("tail-1d").truth(1.0, opened.value(THETA))
         bound = 200 * (1 - float(mu)) / np.sqrt(opened.data("errors-bound", "draws"))
         opened.wait(
             """bound => Math.abs(Bokeh.documents[0].get_model_by_name("errors-bound")
@@ -121,26 +130,36 @@ def test_curves_follow_a_handle_before_it_is_let_go(visit):
         # Nothing else starts before it is let go.
         assert opened.page.evaluate("() => location.search") == search
     opened.wait("() => !location.search.includes('theta=3')")
-    theta = opened.value("Threshold θ")
+    theta = opened.value(THETA)
     opened.wait_for_value(LEVEL, float(amci.problem("tail-1d").mismatch(1.0, theta)), within=0.01)
 
 
-def test_the_line_in_the_picture_moves_the_case(visit):
-    opened = visit("?runs=4&draws=8")
-    opened.wait_for_end(4)
-    line = opened.page.get_by_role("slider", name="Line of θ")
-    opened.reach("Line of θ")
-    for _ in range(5):
-        opened.page.keyboard.press("ArrowLeft")
-    assert opened.value("Threshold θ") == 2.95
-    box, mouse = line.bounding_box(), opened.page.mouse
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    mouse.move(x, y)
-    mouse.down()
-    mouse.move(x - 70, y)
-    opened.wait_for_frames(2)
-    theta = opened.value("Threshold θ")
-    assert theta < 2
-    assert opened.data("densities-threshold", "x") == theta
-    mouse.up()
-    opened.wait(f"() => location.search.includes('theta={theta:g}')")
+def test_proposals_and_their_training_history_are_shown(visit):
+    opened = visit("?runs=20")
+    opened.wait_for_end(20)
+    opened.unfold("Proposals")
+    trained = opened.data("densities", "q1")
+    opened.press("oracle")
+    opened.wait_for_other("densities", "q1", trained)
+    np.testing.assert_allclose(
+        opened.data("densities", "q1"), opened.data("densities", "target"), 1e-9, 1e-20
+    )
+    opened.wait_for_text("exact up to rounding")
+    opened.wait_for_end(20)
+    # On a logarithmic axis all of it is to be seen.
+    for column in ("low", "median", "high", "error"):
+        assert (opened.data("errors-amci", column) > 0).all()
+    opened.press("spline")
+    opened.wait_for_same_data("densities", "q1", trained)
+    opened.page.get_by_role("button", name="First frame", exact=True).first.click()
+    first = opened.wait_for_other("densities", "q1", trained)
+    history = amci.load_history("tail-1d")
+    untrained = history[0].proposals.q1_plus(torch.tensor([1.0]), torch.tensor([3.0]))
+    x = torch.tensor(opened.data("densities", "x"))
+    expected = untrained.log_prob(x[:, None]).exp().detach().numpy()
+    np.testing.assert_allclose(first, expected, rtol=1e-6, atol=1e-20)
+    opened.wait_for_text(f"step {history[0].step:,}, after")
+    opened.page.get_by_role("button", name="Play", exact=True).first.click()
+    opened.wait_for_other("densities", "q1", first)
+    opened.wait_for_text("Training history: trained")
+    opened.wait_for_same_data("densities", "q1", trained)

@@ -5,11 +5,10 @@ import re
 import numpy as np
 import pytest
 from amci_explorer.compute.computations import TOTALS
+from serving import PATIENCE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
-# A busy machine gives a training little of its time.
-PATIENCE = 700
 NAME = "learnt"
 
 
