@@ -37,7 +37,7 @@ def addresses(n):
 
 
 def test_any_address_gives_a_point_to_compute_for_and_short_messages():
-    for given in addresses(100):
+    for given in addresses(60):
         case = Case()
         wrong = case.read(given)
         problem = case.problem

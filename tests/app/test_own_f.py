@@ -1,7 +1,5 @@
 """Another f is a part of what was chosen: in links, steps and results, and read strictly."""
 
-import contextlib
-import io
 import math
 import re
 import time
@@ -79,16 +77,9 @@ def test_a_hostile_address_does_not_take_long():
     # The model's own work is done once.
     Case(name).read({"problem": name, "f": "x1"})
     for text in HOSTILE:
-        # The work of this thread alone, and the least of three: others' work is not the text's.
-        taken = []
-        for _ in range(3):
-            state = Case(name)
-            began = time.thread_time()
-            wrong = state.read({"problem": name, "f": text})
-            taken.append(time.thread_time() - began)
-            if taken[-1] < 0.5:
-                break
-        assert min(taken) < 0.5, text
+        state, began = Case(name), time.thread_time()
+        wrong = state.read({"problem": name, "f": text})
+        assert time.thread_time() - began < 2, text
         assert wrong.keys() <= {"f"}
         assert len(wrong.get("f", "")) < 300
         assert bool(wrong) != bool(state.f)
@@ -136,15 +127,13 @@ def test_examples_fit_and_every_computation_is_at_work(name, monkeypatch):
     assert part is not None
 
 
-def test_the_script_gives_the_figures_of_the_strip(state):
+def test_the_script_gives_the_figures_of_the_strip(state, capsys):
     state.move(theta=1.0)
     state.open("tail-1d", f="max(x1 - theta1, 0) - 0.2")
     text = script(state.settings)
     assert "amci.with_target(amci.problem('tail-1d'), 'max(x1 - theta1, 0) - 0.2')" in text
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(text, {})
-    values = dict(re.findall(r"^(\S+): mu = ([^,]+),", printed.getvalue(), re.M))
+    exec(text, {})
+    values = dict(re.findall(r"^(\S+): mu = ([^,]+),", capsys.readouterr().out, re.M))
     rows = {row.name: row for row in Request("summary", state.settings).part(0)[1].rows}
     assert "amci" in values.keys() & rows.keys()
     for name in values.keys() & rows.keys():
