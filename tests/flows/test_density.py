@@ -34,16 +34,14 @@ def test_all_points_get_the_density_of_every_proposal(name):
                 torch.testing.assert_close(log_q[k][j], log_prob, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["tail-5d", "cancer"])
-def test_nan_in_weights_stops_an_estimate(name):
-    loaded = amci.load_proposals(name)
+def test_nan_in_weights_stops_an_estimate():
+    loaded = amci.load_proposals("cancer")
     q1 = copy.deepcopy(loaded.q1_plus).train()
     with torch.no_grad():
         list(q1.parameters())[-1].view(-1)[0] = torch.nan
-    spoilt = Proposals(name, "spoilt", q1, None, loaded.q2)
-    case = [v[0] for v in amci.problem(name).cases(1, seed=0) if v is not None]
+    spoilt = Proposals("cancer", "spoilt", q1, None, loaded.q2)
     with pytest.raises(ValueError, match=r"^q1_plus: its log density is NaN"):
-        amci.estimate(amci.problem(name), spoilt, *case)
+        amci.estimate("cancer", spoilt, y=(600.0, 250.0))
 
 
 @pytest.mark.parametrize("name", amci.problems())

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributions as td
 from scipy import stats
-from torch.distributions.constraints import greater_than, less_than
+from torch.distributions.constraints import greater_than
 from torch.distributions.transforms import AffineTransform, ExpTransform
 
 import amci_core as amci
@@ -65,6 +65,8 @@ def transformed(base, *transforms):
     return td.TransformedDistribution(base, list(transforms))
 
 
+SHIFTED = transformed(td.Exponential(2.0), AffineTransform(1.0, 3.0))
+NEGATIVE = transformed(td.Exponential(2.0), AffineTransform(0.0, -3.0))
 LOGARITHM = transformed(td.Gamma(2.0, 1.0), ExpTransform().inv)
 # Pi in single precision.
 CIRCLE = float(torch.tensor(math.pi))
@@ -77,16 +79,8 @@ PRIORS = {
     "Pareto": (td.Pareto(2.0, 3.0), stats.pareto(3, scale=2), (2.0, INF)),
     "Gumbel": (td.Gumbel(1.0, 2.0), stats.gumbel_r(1, 2), (-INF, INF)),
     "log-normal": (td.LogNormal(0.0, 0.5), stats.lognorm(0.5), (0.0, INF)),
-    "shifted": (
-        transformed(td.Exponential(2.0), AffineTransform(1.0, 3.0)),
-        stats.expon(1, 1.5),
-        (1.0, INF),
-    ),
-    "negative": (
-        transformed(td.Exponential(2.0), AffineTransform(0.0, -3.0)),
-        stats.weibull_max(1, scale=1.5),
-        (-INF, 0.0),
-    ),
+    "shifted": (SHIFTED, stats.expon(1, 1.5), (1.0, INF)),
+    "negative": (NEGATIVE, stats.weibull_max(1, scale=1.5), (-INF, 0.0)),
     "logarithm": (LOGARITHM, stats.loggamma(2), (-INF, INF)),
     "von Mises": (td.VonMises(0.0, 2.0), stats.vonmises(2.0), (-CIRCLE, CIRCLE)),
 }
@@ -210,30 +204,26 @@ def test_vectors_reach_functions_with_their_last_axis():
     np.testing.assert_allclose(found, np.full((4, 5), 0.2**2 + 1.2**2))
 
 
+BELOW, ABOVE, BOTH_SIDES = [True, False], [False, True], [True, True]
+
+
 @pytest.mark.parametrize(
     ("f", "plus", "minus"),
     [
-        (lambda x, theta: x > theta, greater_than, None),
-        (lambda x, theta: x <= theta, less_than, None),
-        ("max(x - theta, 0)", greater_than, None),
-        ("x - theta", greater_than, less_than),
-        (lambda x, theta: (x - theta).abs() < 1, None, None),
-        (lambda x, theta: x > theta + 1e-3, None, None),
-        (lambda x, theta: (x > theta) | (x < -theta - 3), None, None),
+        (lambda x, theta: x > theta, ABOVE, BOTH_SIDES),
+        (lambda x, theta: x <= theta, BELOW, BOTH_SIDES),
+        ("max(x - theta, 0)", ABOVE, BOTH_SIDES),
+        ("x - theta", ABOVE, BELOW),
+        (lambda x, theta: (x - theta).abs() < 1, BOTH_SIDES, BOTH_SIDES),
+        (lambda x, theta: x > theta + 1e-3, BOTH_SIDES, BOTH_SIDES),
+        (lambda x, theta: (x > theta) | (x < -theta - 3), BOTH_SIDES, BOTH_SIDES),
     ],
 )
 def test_a_side_of_theta_on_which_f_is_zero_is_found(f, plus, minus):
-    problem = exceeds(f=f)
-    theta = torch.tensor([[1.0]])
-    ends = {greater_than: "lower_bound", less_than: "upper_bound"}
-    sides = [(problem.support_plus, plus)]
-    if not problem.nonnegative:
-        sides += [(problem.with_negated_f().support_plus, minus)]
-    for support, kind in sides:
-        if kind is None:
-            assert support(theta) is problem.support
-        else:
-            assert getattr(support(theta), ends[kind]) == theta
+    problem, theta = exceeds(f=f), torch.tensor([[1.0]])
+    beside = torch.tensor([[0.9], [1.1]])
+    assert problem.support_plus(theta).check(beside).flatten().tolist() == plus
+    assert problem.support_minus(theta).check(beside).flatten().tolist() == minus
 
 
 def test_a_bounded_x_keeps_its_range_and_where_f_lies_can_be_said():
