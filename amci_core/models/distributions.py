@@ -264,7 +264,7 @@ class _Model(Problem):
 
     def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
         shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
-        return self._values(x, theta).to(x.dtype).expand(torch.broadcast_shapes(*shapes))
+        return self._values(x, theta).to(x.dtype).expand(np.broadcast_shapes(*shapes))
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self._fixed("prior", generator.device).sample((n,))

@@ -25,6 +25,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -126,9 +127,9 @@ class Expression:
 
     def __call__(self, x: Tensor, theta: Tensor | None) -> Tensor:
         """f at x (*, D) and theta (*, D_theta), which broadcast: (*), of the type of x."""
-        batches = [v.shape[:-1] for v in (x, theta) if v is not None]
-        value = self._value(self._tree, x, theta).to(x.dtype).squeeze(-1)
-        return value.expand(torch.broadcast_shapes(*batches))
+        # Not torch.broadcast_shapes, which imports sympy.
+        shape = np.broadcast_shapes(*(v.shape[:-1] for v in (x, theta) if v is not None))
+        return self._value(self._tree, x, theta).to(x.dtype).squeeze(-1).expand(shape)
 
     def _error(self, node: Any, why: str) -> ExpressionError:
         text, start = _typed(self.text)
