@@ -327,7 +327,7 @@ def test_a_problem_that_is_right_is_clean(problem):
     state = torch.random.get_rng_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report = checked(problem)
+        report = amci.check(problem, seconds=0.5)
     assert report.findings == (), report
     # Draws of the prior reach these too rarely to tell.
     assert report.not_judged == () or problem.name == "tail-20d", report
@@ -391,7 +391,7 @@ def test_a_truth_that_the_draws_cannot_settle_is_not_judged():
 def test_a_right_f_without_a_variance_is_no_mistake(f):
     # The right truth of the first was called wrong; of the other a method that nobody wrote.
     prior = torch.distributions.Uniform(*torch.tensor([0.0, 1.0], dtype=torch.float64))
-    report = amci.check(amci.model(prior=prior, f=f), seconds=0.5)
+    report = amci.check(amci.model(prior=prior, f=f))
     assert report.errors == ()
     assert report.warnings or report.not_judged
     assert {each.method for each in report.warnings} <= {"truth"}

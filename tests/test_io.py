@@ -16,12 +16,16 @@ from amci_core.io import (
 )
 
 
-def test_tensors_come_back_as_they_were(tmp_path):
+def test_tensors_come_back_as_they_were_and_damage_is_named(tmp_path):
     tensors = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]], dtype=torch.int64)}
-    digest = write_tensors(tmp_path / "new" / "t.safetensors", tensors)
-    back = read_tensors(tmp_path / "new" / "t.safetensors", expected_sha256=digest)
+    path = tmp_path / "new" / "t.safetensors"
+    digest = write_tensors(path, tensors)
+    back = read_tensors(path, expected_sha256=digest)
     assert back.keys() == tensors.keys()
     assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StoredFileError, match=r"t\.safetensors: its SHA-256 is not the recorded"):
+        read_tensors(path, expected_sha256=digest)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path):
@@ -42,14 +46,6 @@ def test_who_may_read_a_file_is_for_the_umask_to_say(tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "f.json").stat().st_mode) == 0o600
-
-
-def test_damage_is_noticed_and_the_file_named(tmp_path):
-    path = tmp_path / "t.safetensors"
-    digest = write_tensors(path, {"a": torch.arange(3.0)})
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(StoredFileError, match=r"t\.safetensors: its SHA-256 is not the recorded"):
-        read_tensors(path, expected_sha256=digest)
 
 
 def test_what_is_no_safetensors_or_json_is_said_so(tmp_path):

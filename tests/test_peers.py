@@ -14,7 +14,6 @@ from peer_tables import needs
 import amci_core as amci
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tail-5d", "gain-loss", "corner-peak-5d"])
 def test_sobol_points_give_the_truth_and_are_counted(name):
     problem = problem_of(name)
@@ -27,7 +26,6 @@ def test_sobol_points_give_the_truth_and_are_counted(name):
         assert 2**14 <= case.spent <= 2**15
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tail-5d", "gain-loss"])
 def test_the_value_alone_is_that_of_an_estimate(name):
     problem, PROPOSALS[name] = problem_of(name), amci.load_proposals(name)
@@ -39,7 +37,6 @@ def test_the_value_alone_is_that_of_an_estimate(name):
     assert case.spent == 4 * e.draws
 
 
-@pytest.mark.slow
 def test_a_batch_has_what_its_cases_have():
     problem = problem_of("gain-loss")
     y, theta = problem.cases(3, seed=3)
