@@ -1,11 +1,11 @@
-"""Estimators, their errors and their units, on a model whose integrals are sums."""
+"""Estimators, their tables, errors and units, on a model whose integrals are sums."""
 
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from discrete import Discrete, judged, prepared, signed
+from discrete import Discrete, judged, moments_of, prepared, signed
 from scipy.special import stdtrit
 from scipy.stats import norm
 
@@ -13,18 +13,21 @@ from amci_core.estimation import Estimate
 from amci_core.estimators import (
     ESTIMATORS,
     Draws,
+    Moments,
     combine,
     moments,
     relative_variance,
     resolve,
+    snis_bound,
     tables,
 )
 from amci_core.estimators.control_variates import regress
 from amci_core.estimators.estimators import PaperReuse
-from amci_core.estimators.tables import amci, reuse, snis_q1, snis_q2
+from amci_core.estimators.tables import amci, optimum, paper_optimum, reuse, snis_q1, snis_q2
 from amci_core.estimators.uncertainty import Uncertainty
 
 MODEL = signed()
+POSITIVE = replace(MODEL, f=abs(MODEL.f))
 REUSE = np.array([[0.6, -0.3, 0.2], [0.1, 0.8, 0.3], [0.3, 0.5, 0.5]])
 MODEL_FACTORS = (lambda f: f.clip(min=0), lambda f: (-f).clip(min=0), np.ones_like)
 TABLES = {"amci": amci(), "snis-q1": snis_q1(), "snis-q2": snis_q2(), "reuse": REUSE}
@@ -371,6 +374,29 @@ def test_a_term_that_no_draw_met_is_never_determined():
         assert np.isnan(regress(blind).determined_by).all()
 
 
+def test_to_first_order_its_variance_is_below_that_of_every_table():
+    counts = np.array([60_000, 60_000, 17_000])
+    shares, q = counts / counts.sum(), POSITIVE.densities[[0, 2, 3]]
+    q_m = shares @ q
+    # The rest of a regression of the integrand on the densities, within components.
+    z = np.vstack([(POSITIVE.f - POSITIVE.mu) * POSITIVE.joint / q_m, q / q_m])
+    means = z @ q.T
+    within = np.einsum("j,ik,jk,lk->il", shares, z, q, z) - (shares * means) @ means.T
+    b = np.linalg.lstsq(within[1:, 1:], within[1:, 0], rcond=1e-10)[0]
+    optimal = (within[0, 0] - within[0, 1:] @ b) / POSITIVE.terms[2] ** 2 / counts.sum()
+    first, second, others = counts
+    found = POSITIVE.moments((first, 1, second))
+    best_table = relative_variance(tables.optimum(found), found) * POSITIVE.size**2
+    draws = POSITIVE.draws((first, 0, second, others), runs=1, seed=0)
+    draws = replace(draws, signed=False)
+    weak, plain = (
+        (errors.standard_error * np.exp(errors.log_unit)).item() ** 2
+        for errors in (regress(draws, ridge=1e-6).errors, regress(draws).errors)
+    )
+    assert weak == pytest.approx(optimal, rel=0.05)
+    assert max(optimal, plain) < best_table
+
+
 def test_terms_are_intercepts_of_least_squares_as_in_optismixture():
     """Two components, the prior the defensive one, and the formula of `batch.estimation` in the R
     package optismixture (He, Owen, 2015): mean of (f p - beta' (q - p)) / q_alpha, beta fitted by
@@ -395,3 +421,72 @@ def test_terms_are_intercepts_of_least_squares_as_in_optismixture():
     assert abs(expected - norm.sf(1.5)) < 4 * each.std() / (2 * n) ** 0.5
     found = regress(draws, ridge=1e-9).combined.value.item()
     assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_reuse_contains_the_estimators_of_the_paper():
+    no_minus = np.array([1, 0, 1])
+    np.testing.assert_array_equal(reuse(alpha=1, beta=0), amci() * no_minus)
+    np.testing.assert_array_equal(reuse(alpha=0, beta=0), snis_q2() * no_minus)
+    np.testing.assert_array_equal(reuse(alpha=1, beta=1), snis_q1() * no_minus)
+
+
+def test_the_papers_optimum_is_its_formula():
+    # alpha* = N / (M Var_q1[f w] / Var_q2[f w] + N); beta* with w in place of f w.
+    covariance = np.full((3, 3, 3), np.nan)
+    covariance[0], covariance[2] = np.diag([2.0, 0, 3.0]), np.diag([5.0, 0, 0.5])
+    table = paper_optimum(moments_of(np.ones(3), covariance, np.array([40, 0, 10])))
+    alpha, beta = 40 / (10 * 2.0 / 5.0 + 40), 40 / (10 * 3.0 / 0.5 + 40)
+    np.testing.assert_allclose(table, reuse(alpha, beta))
+
+
+@pytest.mark.parametrize("counts", [(40, 1, 50), (400, 1, 9)])
+def test_no_sample_reuse_has_less_variance_than_the_optimum(counts):
+    found = POSITIVE.moments(counts)
+    best = optimum(found)
+    np.testing.assert_allclose(best.sum(axis=0), [1, 0, 1], rtol=1e-12)
+    least = relative_variance(best, found)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 0.1, 1.0):
+        for _ in range(200):
+            alpha, beta = best[0, ::2] + size * rng.standard_normal(2)
+            assert relative_variance(reuse(alpha, beta), found) >= least * (1 - 1e-9)
+    for table in (amci(), snis_q1(), snis_q2()):
+        assert relative_variance(table, found) > least
+
+
+def test_the_optimum_takes_nothing_from_a_proposal_that_misses_a_term():
+    found = POSITIVE.moments((40, 1, 50))
+    covariance = found.covariance.copy()
+    covariance[0, 2, 2] = np.inf
+    table = optimum(Moments(found.log_mean, covariance, found.counts))
+    assert table[0, 2] == 0
+    assert table[0, 0] != 0
+    np.testing.assert_allclose(table.sum(axis=0), [1, 0, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.ones((3, 2)), r"table: expected coefficients up to 1e\+08 of shape \(3, 3\)"),
+        (np.full((3, 3), np.nan), r"table: expected coefficients .* got \[\[nan"),
+        (np.ones((3, 3)), r"table: expected columns that sum to one .* got sums \[3.0"),
+        (np.diag([1, 0.5, 1]), r"table: expected columns .* got sums \[1.0, 0.5, 1.0\]"),
+        ("snis-q3", r"estimator: expected one of amci-cv, .* or a table, got 'snis-q3'"),
+        ([[1e300, 0, 0], [-1e300, 0, 0], [1, 0, 1]], r"table: expected coefficients up to"),
+        ("reuse:1e300:1e300", r"alpha: expected a number up to 1e\+08, got 1e\+300"),
+        ("reuse:nan:0", r"alpha: expected a number up to 1e\+08, got nan"),
+    ],
+)
+def test_what_is_no_estimator_is_named(table, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        resolve(table)
+
+
+def test_the_bound_is_the_variance_of_the_best_proposal():
+    # With q proportional to p |f - mu|, the SNIS error has variance (E|f - mu|)^2 / T.
+    p = np.array([0.2, 0.5, 0.3])
+    f = np.array([-1.0, 0.5, 4.0])
+    deviation = p @ abs(f - p @ f)
+    q = p * abs(f - p @ f) / deviation
+    variance = q @ (p / q * (f - p @ f)) ** 2
+    assert snis_bound(np.array(deviation), [7])[0] == pytest.approx(variance / 7)
