@@ -45,25 +45,21 @@ def test_moments_of_a_normal_posterior_within_their_errors(made):
 
 
 def test_the_covariance_is_that_of_many_runs(made):
-    runs = 100
-    found = [amci.estimate_several(*made, y=3.0, draws=400, seed=i) for i in range(runs)]
-    covariance = np.mean([each.covariance for each in found], 0)
+    runs = 250
+    found = amci.estimate_several(*made, y=np.full((runs, 1), 3.0), draws=400)
+    covariance = found.covariance.mean(0)
     scale = np.sqrt(np.diag(covariance))
-    measured = np.cov(np.array([each.value for each in found]).T)
+    units = np.outer(scale, scale)
     # The standard error of a covariance, in units of both scales, is sqrt(2 / runs) at most.
-    np.testing.assert_allclose(
-        measured / np.outer(scale, scale),
-        covariance / np.outer(scale, scale),
-        atol=4 * np.sqrt(2 / runs),
-    )
-    for contrast, truth in (("difference", 5.625 - 1.5), ("ratio", 5.625 / 1.5)):
-        each = [getattr(one, contrast)(2, 0) for one in found]
-        measured = np.std([one.value for one in each])
-        error = np.mean([one.standard_error for one in each])
-        assert error == pytest.approx(measured, rel=4 * np.sqrt(0.5 / runs))
-        inside = [one.interval()[0] < truth < one.interval()[1] for one in each]
-        # 0.95 within four standard errors of 100 runs
-        assert np.mean(inside) > 0.95 - 4 * np.sqrt(0.05 * 0.95 / runs)
+    measured = np.cov(found.value.T)
+    np.testing.assert_allclose(measured / units, covariance / units, atol=4 * np.sqrt(2 / runs))
+    means = MEANS[2] - MEANS[0], MEANS[2] / MEANS[0]
+    for one, truth in zip((found.difference(2, 0), found.ratio(2, 0)), means, strict=True):
+        spread = pytest.approx(one.value.std(), rel=4 * np.sqrt(0.5 / runs))
+        assert one.standard_error.mean() == spread
+        low, high = one.interval()
+        covered = ((low < truth) & (truth < high)).mean()
+        assert covered > 0.95 - 4 * np.sqrt(0.05 * 0.95 / runs)
 
 
 def test_a_batch_of_cases_has_a_covariance_each_and_a_ratio_to_zero_no_error(made):

@@ -276,10 +276,10 @@ def test_looking_takes_a_quarter_and_the_whole_its_minute(fake_clock, options):
         nonlocal since
         since = fake_clock.seconds
 
-    proposals = learn(Exceeds(fake_clock, **options), minutes=1, say=say, on_progress=report)
-    assert looked < 15
-    assert 45 < fake_clock.seconds < 61
-    assert min(proposals.card["configuration"]["steps"].values()) > 20
+    proposals = learn(Exceeds(fake_clock, **options), minutes=0.5, say=say, on_progress=report)
+    assert looked < 7.5
+    assert 22 < fake_clock.seconds < 31
+    assert min(proposals.card["configuration"]["steps"].values()) > 10
     # The verdict comes with the last of the stream.
     assert "verdict" in proposals.card["configuration"]
 

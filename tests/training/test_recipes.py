@@ -127,10 +127,10 @@ def snapshots(folder):
 
 def test_an_interrupted_training_resumes_to_the_same_weights_and_history(whole, tmp_path):
     def interrupt(progress, _):
-        if progress.proposal == "q1_plus" and progress.step >= 2:
+        if progress.proposal == "q2" and progress.step:
             raise KeyboardInterrupt
 
-    out, other = tmp_path / "out", tmp_path / "other"
+    out, other, trained = tmp_path / "out", tmp_path / "other", set()
     train(out, on_progress=interrupt)
     train(other, on_progress=interrupt, seed=6)
     assert "verdict" not in read_json(out / "config.json")
@@ -145,7 +145,9 @@ def test_an_interrupted_training_resumes_to_the_same_weights_and_history(whole, 
     ):
         with pytest.raises(ValueError, match=message):
             train(out, **{"resume": True} | changed)
-    train(out, resume=True)
+    train(out, resume=True, on_progress=lambda progress, _: trained.add(progress.proposal))
+    # q1_plus was complete, and stays.
+    assert trained == {"q2", "q1_complement"}
     with pytest.raises(ValueError, match="no training that was broken off"):
         train(out, resume=True)
     unbroken, _ = whole
