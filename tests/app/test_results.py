@@ -273,30 +273,25 @@ def test_a_card_is_brought_every_result_and_the_end_or_why_there_is_none(
     assert brought(body, *gives) == ["begin", *told]
 
 
-def test_a_page_is_told_nothing_after_a_cancel_even_if_it_was_on_its_way(brought):
+@pytest.mark.parametrize("known", [None, Result(asked(), "known", 0.5, complete=True)])
+def test_what_was_on_its_way_is_not_shown_after_a_cancel_or_what_is_known_at_once(
+    brought, monkeypatch, known
+):
     async def body(results, card, page):
-        page.stuck = True
-        results.want(card, asked())
-        await until(lambda: page.waiting)
-        results.cancel("noted")
-        page.waiting[0]()
-
-    assert brought(body, ["first", "last"]) == ["begin"]
-
-
-def test_what_is_known_at_once_is_not_replaced_by_what_was_on_its_way(brought, monkeypatch):
-    async def body(results, card, page):
-        known = Result(asked(), "known", 0.5, complete=True)
         page.stuck = True
         results.want(card, asked(theta=1.0))
         await until(lambda: page.waiting)
-        monkeypatch.setattr(runner.runner(), "finished", lambda _: known)
-        results.want(card, asked())
+        if known:
+            monkeypatch.setattr(runner.runner(), "finished", lambda _: known)
+            results.want(card, asked())
+        else:
+            results.cancel("noted")
         page.waiting[0]()
         assert results.of("noted") is known
         assert not results.is_running("noted")
 
-    assert brought(body, ["late", "last"]) == ["begin", ("known", True), None]
+    told = brought(body, ["late", "last"])
+    assert told == ["begin", *([("known", True), None] if known else [])]
 
 
 def test_a_new_request_takes_the_place_of_the_one_before(brought):

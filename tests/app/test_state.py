@@ -15,15 +15,15 @@ from own_problems import SQUARE
 import amci_core as amci
 from amci_core.models import Variable
 
-MOVES = [{"y": -3.5}, {"theta": 0.2}, {"level": 4.0}, {"y": 7.0, "level": 1.0}]
-
 
 @pytest.fixture
 def case():
     return Case("tail-1d")
 
 
-@pytest.mark.parametrize("move", MOVES, ids=str)
+@pytest.mark.parametrize(
+    "move", [{"y": -3.5}, {"theta": 0.2}, {"level": 4.0}, {"y": 7.0, "level": 1.0}]
+)
 def test_three_handles_move_one_point_seen_once_and_whole(case, move):
     seen, names = [], ["y", "theta", "level"]
     case.param.watch(lambda *_: seen.append([getattr(case, name) for name in names]), names)
