@@ -278,7 +278,7 @@ def test_many_draws_show_small_mistakes(method, function):
     assert report.findings[0].method == method, report
 
 
-@pytest.mark.parametrize("k", [2, 10])
+@pytest.mark.parametrize("k", [2, 4, 6, 10])
 def test_a_wrong_scale_about_a_wave_is_no_missing_constant(k):
     # mu is wrong: y ~ N(sin(k x), 0.3) was drawn with 0.33.
     members = {
