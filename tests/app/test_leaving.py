@@ -63,6 +63,6 @@ def test_nothing_is_left_of_a_few_visits():
         env=os.environ | {"PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=120,
     )
     assert done.stdout.endswith("0 pages and 0 pictures are left\n"), done.stdout + done.stderr

@@ -62,8 +62,8 @@ def run():
     """Runs coroutines in one event loop; a browser may have one in this thread."""
     with ThreadPoolExecutor(1) as elsewhere, asyncio.Runner() as runner:
 
-        def run(coroutine):
-            waited = asyncio.wait_for(coroutine, PATIENCE)
+        def run(coroutine, seconds=PATIENCE):
+            waited = asyncio.wait_for(coroutine, seconds)
             return elsewhere.submit(runner.run, waited).result()
 
         yield run
@@ -426,85 +426,38 @@ def test_the_example_for_nginx_names_what_the_server_serves(root, html, tmp_path
         subprocess.run(["nginx", "-t", "-c", str(whole), "-p", str(tmp_path)], check=True)
 
 
-class Fuzz:
-    """Random frames, addresses and expressions, the same ones for the same seed."""
+KEYS = ("problem", "y", "theta", "variant", "draws", "runs", "f", "tour", "card", "ui", "", "%C3")
+KINDS = ["ModelChanged"] * 4 + ["MessageSent", "ColumnDataChanged", "RootRemoved", "TitleChanged"]
+ATTRIBUTES = ("value", "active", "clicks", "options", "data", "search", "tags", "nonsense", "")
+TOKENS = "x1 x theta1 y ( ) + - * / ** < == abs( max( , 1 1e9 . é".split()
 
-    keys = (
-        "problem",
-        "y",
-        "theta",
-        "variant",
-        "draws",
-        "runs",
-        "f",
-        "tour",
-        "card",
-        "ui",
-        "",
-        "é",
-    )
-    kinds = ("ModelChanged",) * 4 + (
-        "MessageSent",
-        "ColumnDataChanged",
-        "RootRemoved",
-        "TitleChanged",
-    )
-    attributes = ("value", "active", "clicks", "options", "data", "search", "tags", "nonsense", "")
-    tokens = (
-        "x1",
-        "x",
-        "theta1",
-        "y",
-        "(",
-        ")",
-        "+",
-        "**",
-        "<",
-        "abs",
-        "max(",
-        ",",
-        "1e9",
-        ".",
-        "é",
-    )
 
-    def __init__(self, seed: int) -> None:
-        self.random, self.choice = random.Random(seed), random.Random(seed).choice
+def random_text(rng: random.Random) -> str:
+    return "".join(map(chr, rng.choices(range(0xD800), k=rng.randrange(50))))
 
-    def text(self, longest: int) -> str:
-        return "".join(
-            map(chr, self.random.choices(range(0xD800), k=self.random.randrange(longest)))
-        )
 
-    def value(self, ids: list[str], depth: int = 0) -> object:
-        plain = (None, True, -1, 10**400, math.nan, "1", self.text(20), "x" * 9_000, ids[0])
-        if depth > 3 or self.random.random() < 0.5:
-            return self.choice(plain)
-        values = [self.value(ids, depth + 1) for _ in range(self.random.randrange(4))]
-        names = [self.choice(("type", "id", "map", "entries", "name", "x")) for _ in values]
-        return self.choice((values, dict(zip(names, values, strict=True))))
+def random_value(rng: random.Random, ids: list[str], depth: int = 0) -> object:
+    if depth > 3 or rng.random() < 0.5:
+        plain = (None, True, -1, 10**400, math.nan, "1", random_text(rng), "x" * 9_000)
+        return rng.choice([*plain, rng.choice(ids)])
+    values = [random_value(rng, ids, depth + 1) for _ in range(rng.randrange(4))]
+    names = [rng.choice(("type", "id", "map", "entries", "name")) for _ in values]
+    return rng.choice((values, dict(zip(names, values, strict=True))))
 
-    def frame(self, ids: list[str]) -> str:
-        content = {
-            "kind": self.choice(self.kinds),
-            "model": {"id": self.choice([*ids, "x"])},
-            "attr": self.choice(self.attributes),
-            "msg_type": self.choice(("bokeh_event", "x")),
-        }
-        for name in ("new", "msg_data", "data", "title"):
-            content[name] = self.value(ids)
-        # A field is missing or wrong, and one frame in ten is cut.
-        content[self.choice([*content])] = self.value(ids)
-        text = json.dumps({"events": [content]})
-        return text[: self.random.randrange(len(text))] if self.random.random() < 0.1 else text
 
-    def address(self) -> str:
-        values = [self.text(50).encode(), self.random.randbytes(40), b"1e999", b"tail-5d", b"-1,2"]
-        pairs = [(self.choice(self.keys), self.choice(values)) for _ in range(5)]
-        return "&".join(f"{name}={quote_from_bytes(value)}" for name, value in pairs)
+def random_frame(rng: random.Random, ids: list[str]) -> str:
+    """A change with a field that is wrong; one in ten is cut."""
+    change = {name: random_value(rng, ids) for name in ("new", "msg_data", "data", "title")}
+    change |= {"kind": rng.choice(KINDS), "attr": rng.choice(ATTRIBUTES)}
+    change |= {"model": {"id": rng.choice([*ids, "x"])}, "msg_type": "bokeh_event"}
+    change[rng.choice([*change])] = random_value(rng, ids)
+    text = json.dumps({"events": [change]})
+    return text[: rng.randrange(len(text))] if rng.random() < 0.1 else text
 
-    def expression(self) -> str:
-        return " ".join(self.random.choices(self.tokens, k=self.random.randrange(1, 40)))
+
+def random_address(rng: random.Random) -> str:
+    values = [random_text(rng).encode(), rng.randbytes(40), b"1e999", b"tail-5d", b"-1,2", b"min"]
+    return "&".join(f"{rng.choice(KEYS)}={quote_from_bytes(v)}" for v in rng.choices(values, k=5))
 
 
 def memory(server: str) -> int:
@@ -515,39 +468,33 @@ def memory(server: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0])
-def test_random_frames_addresses_and_expressions_leave_the_server_well(
-    server, server_log, run, seed
-):
-    fuzz, before, begun = Fuzz(seed), memory(server), server_log.stat().st_size
+@pytest.mark.timeout(600)
+def test_random_addresses_expressions_and_frames_leave_the_server_well(server, server_log, run):
+    rng, before, begun = random.Random(0), memory(server), len(server_log.read_text())
     for _ in range(12):
-        status, text = get(f"{server}?{fuzz.address()}")
-        assert status == 200
-        assert "<title>AMCI Explorer" in text
+        query = random_address(rng)
+        assert "<title>AMCI Explorer" in get(f"{server}?{query}")[1], query
 
     async def body() -> None:
         page = await Page.come(f"{server}?f=%28")
         field = page.model(label="f(x, θ), then Enter")["id"]
         for _ in range(50):
-            await page.change(field, "value", fuzz.expression())
+            await page.change(field, "value", " ".join(rng.choices(TOKENS, k=rng.randrange(40))))
+        ids = re.findall(r'"id": "(p\d+)"', json.dumps(page.document))
         for _ in range(300):
-            ids = re.findall(r'"id": "(p\d+)"', json.dumps(page.document))
-            try:
-                await send(page, [PATCH, "{}", fuzz.frame(ids)])
-                await asyncio.wait_for(page.receive(), 0.01)
-            except TimeoutError:
-                pass
-            except ConnectionError:
-                page = await Page.come(f"{server}?ui=min")
+            await send(page, [PATCH, "{}", random_frame(rng, ids)])
+            with contextlib.suppress(TimeoutError):
+                if await asyncio.wait_for(page.connection.read_message(), 0.01) is None:
+                    page = await Page.come(f"{server}?ui=min")
+                    ids = re.findall(r'"id": "(p\d+)"', json.dumps(page.document))
         other = await Page.come(server)
         await answered(other, 2.3457)
         other.leave()
 
-    run(body())
-    # What fails to be taken is answered in a line; nothing else fails.
-    records = re.split(
-        r"^(?=\d{4}-\d\d-\d\d )", server_log.read_text()[begun:], flags=re.MULTILINE
-    )
+    run(body(), 5 * PATIENCE)
+    # What cannot be taken is answered in a line; a page that goes is told no more. All else works.
+    allowed = ("error handling message", "notify_connection_lost", "WebSocketClosedError")
+    records = re.split(r"^(?=\d{4}-\d\d-\d\d )", server_log.read_text()[begun:], flags=re.M)
     failed = [each for each in records if "Traceback" in each]
-    assert [each for each in failed if "error handling message" not in each] == []
+    assert [each for each in failed if not any(text in each for text in allowed)] == []
     assert memory(server) - before < 300e6

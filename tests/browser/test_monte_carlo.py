@@ -8,7 +8,12 @@ from playwright.sync_api import expect
 
 import amci_core as amci
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("browser-two"),
+]
 
 # More than anybody waits for.
 ENDLESS = 10_000

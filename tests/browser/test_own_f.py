@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("browser-two"),
+]
 LABEL, FOLD = "f(x, θ), then Enter", "Your own f"
 
 

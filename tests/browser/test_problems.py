@@ -16,18 +16,23 @@ from cards import (
 from playwright.sync_api import expect
 from visit import DATA
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("browser-two"),
+]
 
 Y, THETA = "Observation y", "Threshold θ"
 
 
 def coordinates_move_together_or_one_by_one(opened):
     opened.move("Observation y, all 5", 1)
-    opened.wait("() => location.search.includes('y=1%2C1%2C1%2C1%2C1')")
+    opened.wait("() => new URLSearchParams(location.search).get('y') == '1,1,1,1,1'")
     opened.unfold("Each y")
     opened.page.get_by_role("slider", name="Observation y, coordinate 2").wait_for()
     opened.move("Observation y, coordinate 2", 3)
-    opened.wait("() => location.search.includes('y=1%2C3%2C1%2C1%2C1')")
+    opened.wait("() => new URLSearchParams(location.search).get('y') == '1,3,1,1,1'")
     opened.wait_for_value("Observation y, all 5", 1.4)
 
 

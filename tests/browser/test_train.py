@@ -7,7 +7,12 @@ import pytest
 from amci_explorer.compute.computations import TOTALS
 from serving import PATIENCE
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("browser-two"),
+]
 
 NAME = "learnt"
 
