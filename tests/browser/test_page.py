@@ -43,6 +43,7 @@ def a_quick_hand_is_followed_to_where_it_ends(opened):
 
 def nothing_jumps_when_a_story_comes_and_goes(opened):
     told = PRESETS["tail-1d"][1]
+    opened.unfold("The problem")
     opened.press(told.name)
     opened.wait_for_text(told.text)
     opened.wait_for_value(Y, float(told.link["y"]))

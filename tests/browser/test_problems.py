@@ -39,7 +39,7 @@ def coordinates_move_together_or_one_by_one(opened):
 def another_coordinate_and_another_pair_can_be_looked_at(opened):
     for label, name, source, column in (
         ("Coordinate", "x₄", "marginal", "target"),
-        ("Pair of coordinates", "x₂, x₅", "plane-q1-data", "xs"),
+        ("Pair", "x₂, x₅", "plane-q1-data", "xs"),
     ):
         before = opened.page.evaluate(f"at => JSON.stringify(({DATA})(at))", [source, column])
         choose(opened, label, name)
