@@ -105,6 +105,9 @@ def test_samplers_without_a_generator_repeat_themselves():
     assert one[0].tolist() == other[0].tolist()
     assert one[0].tolist() != problem.cases(5, seed=4)[0].tolist()
     assert torch.equal(torch.random.get_rng_state(), state)
+    generator = torch.Generator().manual_seed(0)
+    first, second = (problem.sample_prior(5, generator) for _ in range(2))
+    assert not torch.equal(first, second)
 
 
 def test_draws_of_both_generators_are_independent():

@@ -255,7 +255,6 @@ class Broken(td.Normal):
         ("prior", td.Dirichlet(torch.ones(3)), ".* simplex use all coordinates but the"),
         ("prior", [], r"expected one of torch\.distributions.*, got \[\]$"),
         ("prior", stats.norm(), r"expected .*, got scipy's norm. Write Normal\(loc, scale\)$"),
-        ("prior", stats.norm, ".*, got scipy's norm. Write Normal"),
         ("prior", [stats.multivariate_normal([0.0])], ".* MultivariateNormal"),
         ("prior", Unknown(0.0, 1.0), "raised NotImplementedError: in support"),
         ("prior", td.Normal(torch.zeros(2, 2), 1.0), r".*batch shape \(2, 2\)"),

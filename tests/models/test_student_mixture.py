@@ -22,17 +22,3 @@ def test_a_fit_has_mass_one_and_finds_both_modes():
     log_r = -points.square().sum(-1) / 2 - math.log(2 * math.pi)
     ratio = (log_r - q.log_prob(points)).exp()
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(len(ratio))
-
-
-def test_diagonal_scales_are_matrices_with_a_diagonal():
-    generator = torch.Generator().manual_seed(0)
-    centres = torch.randn(3, 4, 2, dtype=torch.float64, generator=generator)
-    scales = torch.rand(3, 4, 2, dtype=torch.float64, generator=generator) + 0.1
-    weights, degrees = scales[..., 0].log_softmax(-1), torch.full((4,), 5.0, dtype=torch.float64)
-    one, other = (
-        StudentMixture(weights, centres, a, degrees) for a in (scales, torch.diag_embed(scales))
-    )
-    s = torch.randn(3, 4, 6, 2, dtype=torch.float64, generator=generator)
-    torch.testing.assert_close(one.place(s), other.place(s))
-    x = s[:, 0]
-    torch.testing.assert_close(one.log_prob(x), other.log_prob(x))
