@@ -210,7 +210,8 @@ def test_the_error_of_an_estimated_mismatch_holds_where_proposals_are_alike(new)
     # KL(N(m + a, I / 2) || N(m, I / 2)) with a = 1/4 in each coordinate.
     off = np.array([(each.value - 3 * 0.25**2) / each.error for each in found])
     assert np.abs(off).max() < 4
-    assert max(each.error for each in found) < 0.05
+    # Its terms are correlated: without those of the normalizers it would be 0.025.
+    assert max(each.error for each in found) < 0.01
     drawn = weighted(problem, proposals, *problem.check((0.0, 0.0, 0.0)), draws=64)
     assert not np.intersect1d(drawn.x[:64], drawn.x[64:128]).size
     assert level_range(problem, (1.0, 0.0, -1.0)) is None

@@ -122,14 +122,10 @@ def part(picture, group, label=None):
     return found
 
 
-@pytest.fixture(scope="module")
-def reuse():
+def test_a_reuse_map_shows_the_errors_that_the_runs_determine():
     grid = np.linspace(-0.5, 1.5, 5).tolist()
-    given = {"alphas": grid, "betas": grid, "draws": 200, "runs": 60}
-    return amci.reuse_errors("tail-1d", "paper", 2.0, 1.0, **given)
-
-
-def test_a_reuse_map_shows_the_errors_that_the_runs_determine(reuse):
+    of = {"alphas": grid, "betas": grid, "draws": 200, "runs": 60}
+    reuse = amci.reuse_errors("tail-1d", "paper", 2.0, 1.0, **of)
     picture = plots.reuse_map(reuse, alpha=0.3, beta=0.1)
     image = part(picture, "Image")
     shown = image.dimension_values("shown", flat=False)
