@@ -9,7 +9,6 @@ from torch.distributions import Exponential, Normal, Uniform
 
 import amci_core as amci
 from amci_core.estimation.sobol import scrambled_sobol
-from amci_core.estimators import resolve
 from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent, Mixture
 from amci_core.models import DefensiveDensity
@@ -35,47 +34,37 @@ def test_a_mean_over_scrambled_points_has_no_bias_and_little_variance():
     assert (strata == torch.arange(1, n + 1)[:, None]).all()
 
 
-def mine():
-    return amci.model(
-        prior=[Normal(0.0, 2.0), Exponential(0.5)],
-        likelihood=lambda x: Normal(x[..., 0], x[..., 1]),
-        f=lambda x, theta: x[..., 0] > theta,
-        theta=Uniform(0.0, 4.0),
-    )
+MINE = amci.model(
+    prior=[Normal(0.0, 2.0), Exponential(0.5)],
+    likelihood=lambda x: Normal(x[..., 0], x[..., 1]),
+    f=lambda x, theta: x[..., 0] > theta,
+    theta=Uniform(0.0, 4.0),
+)
+# Defensive densities; Gamma and Beta; a mixture, of which the flow alone is moved.
+DENSITIES = {
+    **dict.fromkeys(("tail-5d", "gain-loss", "peak", "cancer", MINE), DefensiveDensity),
+    amci.problem("cancer"): lambda problem, *case: amci.load_proposals(
+        problem, variant="paper"
+    ).q1_plus(*case),
+    PROBLEM: lambda problem, *case: Mixture(
+        amci.load_proposals(problem).q2, DefensiveComponent(problem, "E2"), 0.3
+    )(*case),
+}
 
 
-def case_of(problem):
+@pytest.mark.parametrize(("problem", "make"), DENSITIES.items())
+def test_uniform_points_become_what_is_drawn_in_x_and_in_log_density(problem, make):
+    problem = amci.problem(problem) if isinstance(problem, str) else problem
     y, theta = problem.sample_cases(1, seeded(5))
-    return problem.check(y[0] if problem.y else None, None if theta is None else theta[0])
-
-
-def same_law(density):
-    """Whether what uniform points become is what is drawn, in x and in its log density."""
+    case = y[0] if problem.y else None, None if theta is None else theta[0]
+    density = make(problem, *problem.check(*case))
+    assert density.takes_uniform
     x, log_q = density.draw(3000, seeded(1))
     u = scrambled_sobol(1024, x.shape[-1], 3, seeded(2)).flatten(0, 1)
     moved, log_moved = density.draw_from_uniform(u, seeded(4))
     torch.testing.assert_close(log_moved, density.log_prob(moved))
     drawn, became = (torch.cat([a, b[:, None]], -1).T for a, b in ((x, log_q), (moved, log_moved)))
-    return all(ks_2samp(*pair).pvalue > 1e-4 for pair in zip(drawn, became, strict=True))
-
-
-@pytest.mark.parametrize("make", ["tail-5d", "gain-loss", "peak", "cancer", mine])
-def test_the_defensive_density_transports_to_what_it_draws(make):
-    problem = amci.problem(make) if isinstance(make, str) else make()
-    density = DefensiveDensity(problem, *case_of(problem))
-    assert density.takes_uniform
-    assert same_law(density)
-
-
-def test_gamma_and_beta_transport_to_what_they_draw():
-    problem = amci.problem("cancer")
-    assert same_law(amci.load_proposals(problem, variant="paper").q1_plus(*case_of(problem)))
-
-
-def test_a_mixture_transports_its_flow_and_draws_its_defence():
-    problem = amci.problem("tail-1d")
-    own = Mixture(amci.load_proposals(problem).q2, DefensiveComponent(problem, "E2"), 0.3)
-    assert same_law(own(*case_of(problem)))
+    assert all(ks_2samp(*pair).pvalue > 1e-4 for pair in zip(drawn, became, strict=True))
 
 
 @pytest.mark.parametrize("estimator", ["amci-cv", "amci"])
@@ -92,23 +81,6 @@ def test_runs_scatter_less_without_bias_and_intervals_cover(estimator):
         assert e.draws <= 1000
         spread[points] = np.mean(errors**2)
     assert spread["sobol"] < spread["independent"] / 2
-
-
-def test_error_curves_have_the_errors_of_estimates():
-    named = {"amci": "amci", "sobol": resolve("amci-cv", points="sobol"), "q2": "snis-q2"}
-    curves = amci.error_curves(
-        PROBLEM, imperfect(), Y, THETA, draws=[1000], runs=400, estimators=named
-    )
-    plain, sobol = curves["amci"], curves["sobol"]
-    assert sobol.remse < plain.remse / 2
-    e = amci.estimate(
-        PROBLEM, imperfect(), np.full((400, 1), Y), THETA, draws=1000, points="sobol", seed=1
-    )
-    squares = (e.value / PROBLEM.truth(Y, THETA) - 1) ** 2
-    noise = np.hypot(squares.std() / 400**0.5, sobol.remse_error[0])
-    assert abs(squares.mean() - sobol.remse[0]) < 4 * noise
-    how = {"draws": [1000], "runs": 100, "points": "sobol"}
-    assert amci.error_curves(PROBLEM, imperfect(), Y, THETA, **how)["amci"].remse < plain.remse
 
 
 def test_a_precision_takes_fewer_draws():

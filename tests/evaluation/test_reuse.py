@@ -6,15 +6,11 @@ import amci_core as amci
 from amci_core.evaluation import reuse_errors
 
 ALPHAS, BETAS = [0.0, 0.5, 1.0, 1.3], [-0.2, 0.0, 1.0]
-POINT = {"y": 1.0, "theta": 1.5}
+POINT, PROBLEM, IMPERFECT = {"y": 1.0, "theta": 1.5}, "tail-1d", imperfect()
 
 
-PROBLEM = "tail-1d"
-
-
-def errors(proposals=None, **options):
+def errors(proposals=IMPERFECT, **options):
     settings = {"alphas": ALPHAS, "betas": BETAS, "draws": 16, "runs": 300, "seed": 3}
-    proposals = imperfect() if proposals is None else proposals
     return reuse_errors(PROBLEM, proposals, **(POINT | settings | options))
 
 
@@ -25,7 +21,7 @@ def test_corners_are_amci_and_self_normalized_importance_sampling():
     corners = {"amci": (1, 0, 64), "snis-q2": (0, 0, 32), "snis-q1": (1, 1, 32)}
     for name, (alpha, beta, draws) in corners.items():
         how = {"draws": [draws], "runs": 2000, "estimators": [name], "seed": 4}
-        curve = amci.error_curves(PROBLEM, imperfect(), **POINT, **how)[name]
+        curve = amci.error_curves(PROBLEM, IMPERFECT, **POINT, **how)[name]
         squares = found.errors([alpha], beta=beta)[0] ** 2
         spread = np.hypot(squares.std() / np.sqrt(len(squares)), curve.remse_error[0])
         assert abs(squares.mean() - curve.remse[0]) < 4 * spread, name
@@ -36,7 +32,7 @@ def test_corners_are_amci_and_self_normalized_importance_sampling():
 PAGE = np.linspace(-0.5, 1.5, 41).round(10)
 
 
-@pytest.mark.parametrize("proposals", ["spline", "oracle", imperfect()])
+@pytest.mark.parametrize("proposals", ["spline", "oracle", IMPERFECT])
 def test_where_runs_settle_the_error_the_map_is_whole(proposals):
     found = reuse_errors(PROBLEM, proposals, 1.0, 1.5, alphas=PAGE, betas=PAGE)
     near = np.ix_(abs(PAGE - 1) < 0.26, abs(PAGE) < 0.26)
@@ -45,28 +41,21 @@ def test_where_runs_settle_the_error_the_map_is_whole(proposals):
     assert found.remse[near].min() == found.remse[found.determined].min()
 
 
-def test_where_mu_is_zero_there_is_no_relative_error():
-    zero = errors(truth=0.0)
+def test_exact_proposals_have_no_error_at_amci_and_a_mu_of_zero_has_no_relative_error():
+    exact, zero = errors("oracle"), errors(truth=0.0)
+    assert exact.remse[ALPHAS.index(1.0), BETAS.index(0.0)] < 1e-28
+    assert exact.best == (1.0, 0.0)
     assert np.isnan(zero.remse).all()
     assert zero.best is None
 
 
-def test_exact_proposals_have_no_error_at_amci_and_keep_its_digits():
-    found = errors("oracle")
-    assert found.remse[ALPHAS.index(1.0), BETAS.index(0.0)] < 1e-28
-    assert found.best == (1.0, 0.0)
-
-
 def test_errors_grow_part_by_part_to_those_without_on_progress():
     steps = []
-    final = errors(on_progress=steps.append)
+    final, alone = errors(on_progress=steps.append), errors()
     runs = [found.runs for found in steps]
     assert runs == sorted(set(runs))
-    assert runs[0] < 10
-    assert runs[-1] == final.runs_wanted == 300
-    alone = errors()
+    assert runs[0] < 10 < runs[-1] == final.runs_wanted == 300
     np.testing.assert_array_equal(final.remse, alone.remse)
-    assert final.paper == alone.paper
 
 
 @pytest.mark.parametrize(
