@@ -50,16 +50,6 @@ def test_exact_proposals_have_no_variance_anywhere(name, k):
     assert (found.pareto_k == -np.inf).all()
 
 
-def test_a_proposal_that_misses_its_term_is_seen_to():
-    # At y = 8, where it has hardly been trained, the paper's flow is far from what it should be.
-    problem = amci.problem("tail-1d")
-    found = amortization_map(
-        problem, amci.load_proposals("tail-1d", variant="paper"), size=3, draws=256
-    )
-    assert found.relative_variance[0, 2] > 1e3
-    assert found.relative_ess[:, 0, 2].min() < 1e-3
-
-
 def test_an_f_that_no_draw_has_met_is_not_taken_for_known():
     problem = amci.with_target("tail-1d", "1.0*(x1 > 1000)")
     found = amortization_map(problem, imperfect(problem.name), size=2, draws=32)
@@ -102,15 +92,6 @@ def test_axes_move_all_coordinates_or_one():
         at_theta = np.full((3, 5), value)
         relative = problem.mean_absolute_deviation(at_y, at_theta) / problem.truth(at_y, at_theta)
         np.testing.assert_allclose(row, relative**2 / 2, rtol=1e-9)
-
-
-def test_where_mu_is_zero_the_bound_can_still_be_compared():
-    problem = amci.problem("gain-loss")
-    found = amortization_map(problem, amci.load_proposals("gain-loss"), size=5, draws=64)
-    middle = problem.truth(found.x.values[2], found.y.values[2])
-    assert abs(middle) < 1e-12
-    assert np.isfinite(found.bound_ratio).all()
-    assert found.relative_variance[2, 2] > 1e12
 
 
 def test_a_problem_that_does_not_know_its_truth_has_a_map_without_the_bound(problem):

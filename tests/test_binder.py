@@ -136,16 +136,3 @@ def test_the_badge_leads_to_the_first_notebook_and_it_is_alive(server, browser):
     context.close()
     own = server.removesuffix(BASE)
     assert [url for url in strangers if not url.startswith((own, "data:", "blob:"))] == []
-
-
-@pytest.mark.browser
-@pytest.mark.xdist_group("jupyter")
-def test_a_cell_shows_the_dashboard_at_an_address_that_a_hub_lets_through(
-    server, browser, monkeypatch
-):
-    from amci_explorer import Explorer
-
-    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", BASE)
-    frame = Explorer(height=700, y=1, theta=3, runs=4, draws=8)
-    assert frame.src.startswith(f"{BASE}proxy/absolute/")
-    see_the_dashboard(browser, server.removesuffix(BASE) + frame.src)

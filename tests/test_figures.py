@@ -55,21 +55,6 @@ def test_all_figures_are_there_with_their_data(made):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("figures")
-def test_a_marked_optimum_is_no_worse_than_amci(made):
-    for path in (made / "data").glob("fig3-reuse-*.parquet"):
-        table = pq.read_table(path)
-        marks = json.loads(table.schema.metadata[b"amci"])["settings"]["marks"]
-        assert len(marks) == 3
-        alpha, beta, errors = (table[name].to_numpy() for name in ("alpha", "beta", "remse"))
-        amci, _, optimum = (
-            errors[np.hypot(alpha - a, beta - b).argmin()] for a, b in marks.values()
-        )
-        # The grid's nearest point is a twentieth away at most.
-        assert optimum < 1.1 * amci
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("figures")
 def test_data_that_are_there_are_not_computed_again(made):
     # Computed again, they would have other seconds.
     before = {path: path.read_bytes() for path in (made / "data").glob("*.parquet")}

@@ -1,6 +1,5 @@
 """A new component is one class and one line; no view knows which problem it shows."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -133,28 +132,3 @@ def code_that_knows_problems(text):
 def test_no_file_of_the_page_knows_which_problem_it_shows():
     found = {path.name: code_that_knows_problems(path.read_text()) for path in APP.rglob("*.py")}
     assert {name: lines for name, lines in found.items() if lines} == {}
-
-
-def foreign_private_names(tree):
-    """The private names that code imports or asks an object for, and does not make itself."""
-    found, made = set(), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("amci_"):
-            found |= {each.name for each in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            made.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            made.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            of_self = ast.unparse(node.value) in ("self", "cls", "os")
-            (made if of_self else found).add(node.attr)
-    # Those with which Panel documents its custom components; and Python's, of named tuples.
-    public = {"_esm", "_stylesheets", "_replace"}
-    return {name for name in found - made - public if re.match("_[^_]", name)}
-
-
-def test_private_names_of_panel_and_bokeh_stand_in_one_file():
-    found = {
-        path: foreign_private_names(ast.parse(path.read_text())) for path in APP.rglob("*.py")
-    }
-    assert [path.name for path, names in found.items() if names] == ["compat.py"]

@@ -117,33 +117,6 @@ def test_the_docs_install_the_tested_pytorch():
     assert {*re.findall(r"torch==([\d.]+\d)", text)} == {frozen()["torch"]}
 
 
-@pytest.mark.parametrize("uv_status", [0, 2])
-def test_make_installs_torch_with_pip_and_the_rest_with_uv_or_pip(tmp_path: Path, uv_status: int):
-    for name in ("Makefile", "constraints.txt", "pyproject.toml"):
-        shutil.copy(REPOSITORY / name, tmp_path)
-    # An environment whose python and uv note what they are called with.
-    programs = {"python": "test $1 != -c || echo torch==2.13.0+cpu", "uv": f"exit {uv_status}"}
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    (tmp_path / ".venv" / ".created").touch()
-    for name, answer in programs.items():
-        program = tmp_path / ".venv" / "bin" / name
-        program.write_text(f'#!/bin/sh\necho {name} "$@" >> calls.txt\n{answer}\n')
-        program.chmod(0o755)
-    for _ in range(2):
-        done = subprocess.run(["make", "-C", tmp_path, "install"], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    calls = (tmp_path / "calls.txt").read_text().splitlines()
-    torch, uv, *others = (call for call in calls if " install " in call)
-    assert re.match(r"python -m pip install .* torch==2\.13\.0$", torch)
-    assert re.match(r"python -m pip install .* uv$", uv)
-    assert [call.split()[0] for call in others] == ["uv", "python"][: 1 + bool(uv_status)]
-    assert all(call.endswith("--editable .") for call in others)
-    assert all("--constraint .venv/constraints.txt" in call for call in (torch, uv, *others))
-    versions = (tmp_path / ".venv" / "constraints.txt").read_text().splitlines()
-    assert "torch==2.13.0+cpu" in versions
-    assert set(frozen()) == {canonicalize_name(line.split("==")[0]) for line in versions}
-
-
 @pytest.mark.slow
 def test_the_command_and_the_page_need_nothing_of_posix():
     program = [sys.executable, REPOSITORY / "tests" / "without_posix.py"]

@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 import torch
+from own_problems import WRITTEN_OUT
 from sent import awkward, deadly, noise, truth_of
 from serving import PATIENCE
 
@@ -52,7 +53,7 @@ def test_a_task_that_kills_its_worker_is_named_and_the_others_go_on():
 def test_a_class_from_a_file_reaches_a_worker_that_has_not_the_file(tmp_path):
     from amci_core.models.loading import load_problem
 
-    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "mine.py").write_text(WRITTEN_OUT.format(kind="Mine", name="mine"))
     problem = load_problem(str(tmp_path / "mine.py"))
     (tmp_path / "mine.py").unlink()
     assert values(run_tasks(partial(truth_of, problem), [1.5], workers=1)) == [3.0]
@@ -134,14 +135,3 @@ def test_a_place_without_workers_is_refused(monkeypatch, where, message):
     monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
     with pytest.raises(ValueError, match=message):
         list(run_tasks(abs, [1], **where))
-
-
-MINE = """
-import amci_core
-
-
-class Mine(type(amci_core.problem("tail-1d"))):
-    def __init__(self):
-        super().__init__(1)
-        self.name = "mine"
-"""

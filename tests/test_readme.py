@@ -3,26 +3,17 @@
 import json
 import math
 import re
-import shlex
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import norm
 
-import amci_core
 from amci_core import problems
-from amci_core.cli import main
 from amci_core.io import pretrained_root
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text()
-COMMANDS = [
-    pytest.param(command, marks=pytest.mark.slow if command.startswith("figure") else ())
-    for command in re.findall(r"^    amci (.*)$", README, re.MULTILINE)
-]
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 RIVALS = {
     "q₂": "snis-q2",
@@ -47,25 +38,6 @@ def test_the_first_example_prints_what_stands_below_it(capsys):
     # Processors round differently.
     told = [[float(each) for each in re.findall(number, text)] for text in (printed, shown)]
     assert told[0] == pytest.approx(told[1], rel=0.01)
-
-
-def test_what_it_is_and_how_to_begin_are_on_the_first_screen():
-    """Each within the first 24 lines, in this order."""
-    first = "\n".join(README.splitlines()[:24])
-    words = (
-        "is a Python package and dashboard",
-        "docs/dashboard.webp",
-        "**For**",
-        "**Not for**",
-        "make serve",
-        "conda",
-        "Windows",
-        "amci.estimate(",
-        "docs/install.md",
-    )
-    places = [first.index(each) for each in words[:-1]]
-    assert places == sorted(places)
-    assert words[-1] in "\n".join(README.splitlines()[:28])
 
 
 def test_an_interval_that_misses_the_exact_value_says_so():
@@ -125,29 +97,3 @@ def test_every_problem_is_in_the_long_table_and_the_short_one_is_taken_from_it()
     assert len(SHORT_ROWS) == 5
     for name, *shown in SHORT_ROWS:
         assert tuple(shown) == rows[name]
-
-
-def test_plain_draws_from_the_prior_have_the_error_told_for_the_peak():
-    # E[f^2] over the unit square, from the antiderivative of 1 / (1 + z^2)^2.
-    def antiderivative(z):
-        return z / (2 * (1 + z**2)) + np.arctan(z) / 2
-
-    cases = pq.read_table(pretrained_root() / "peak" / "spline" / "cases.parquet").to_pylist()
-    theta = np.array([case["theta"] for case in cases if case["estimator"] == "amci"])
-    mu = np.array([case["truth"] for case in cases if case["estimator"] == "amci"])
-    a, u = 100 ** theta[:, 2:], theta[:, :2]
-    squared = ((antiderivative(a * (1 - u)) - antiderivative(-a * u)) / a).prod(-1)
-    told = float(re.search(r"have a median of\s+(\S+) over the same cases", BENCHMARKS)[1])
-    assert np.median((squared / mu**2 - 1) / 1000) == pytest.approx(told, rel=0.02)
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.split()[0])
-def test_every_command_runs(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    # The same commands with less to do: what is tested is that they are spelt right. Training
-    # has tests of its own.
-    short = command.replace("--cases 100", "--cases 3").replace("fig1", "fig2")
-    monkeypatch.setattr("amci_core.learn", lambda *_, **__: amci_core.load_proposals("peak"))
-    with pytest.raises(SystemExit) as ended:
-        main(shlex.split(short))
-    assert ended.value.code == 0

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from conjugate import KINDS
 from scipy.integrate import quad
 from scipy.stats import beta, chi2, norm
 from torch.distributions import (
@@ -61,20 +60,6 @@ def far():
     return amci.model(prior=prior, f="1 + 1e5 * (x1 > 150)"), 1 + 1e5 * 0.001
 
 
-def peaks():
-    """Five peaks in the plane."""
-    width = 0.02
-    centres = [[1.3, 0.4], [-0.7, 1.1], [-1.2, -0.8], [0.2, -1.5], [0.1, 0.3]]
-    centres, v = torch.tensor(centres).double(), 1 + width**2
-    truth = float((-centres.square().sum(-1) / 2 / v).exp().sum()) * width**2 / v
-
-    def f(x):
-        away = (x[..., None, :] - centres).square().sum(-1)
-        return (-away / 2 / width**2).exp().sum(-1)
-
-    return amci.model(prior=normal(2), f=f), truth
-
-
 def limit_state():
     """Where x1 lies beyond a paraboloid, in five dimensions."""
     truth, _ = quad(lambda s: norm.sf(4.28 + 0.1 * s) * chi2.pdf(s, 4), 0, 100, epsabs=0)
@@ -82,17 +67,8 @@ def limit_state():
     return amci.model(prior=normal(5), f=f), truth
 
 
-def narrow():
-    """A peak of width 1e-4 on the line."""
-    v = 1 + 1e-8
-    truth = 1e-4 / math.sqrt(v) * math.exp(-0.49 / 2 / v)
-    return amci.model(prior=Normal(0.0, 1.0), f="exp(-((x1 - 0.7)**2) / 2e-8)"), truth
-
-
 HARD = {
-    "five peaks": peaks,
     "a far mode": far,
-    "a narrow peak": narrow,
     "a curved limit state": limit_state,
 }
 
@@ -111,7 +87,7 @@ def dishonest(problem, truth, seeds, draws):
 
 @pytest.mark.parametrize("name", HARD)
 def test_where_the_mass_is_hard_to_find_the_error_says_so(name):
-    # The far mode was missed with a stated 1e-15, a narrow peak and a limit state were zero.
+    # The far mode was missed with a stated 1e-15, the limit state was zero.
     assert dishonest(*HARD[name](), seeds=2, draws=40_000) == 0
 
 
@@ -119,24 +95,6 @@ def test_a_rare_limit_state_is_found_to_a_few_per_cent():
     problem, truth = limit_state()
     found = amci.reference_value(problem, draws=100_000)
     assert abs(found.value - truth) < 4 * found.standard_error < 0.1 * truth
-
-
-def test_an_f_that_could_be_negative_and_is_not_has_its_value():
-    problem = amci.problem("tail-1d")
-    free = amci.with_target(problem, "(x - theta) * (x > theta)")
-    found = amci.reference_value(free, 1.0, 1.0, draws=30_000)
-    # The posterior is N(1/2, 1/2).
-    z = math.sqrt(0.5)
-    truth = z * (norm.pdf(0.5 / z) - 0.5 / z * norm.sf(0.5 / z))
-    assert abs(found.value - truth) < 4 * found.standard_error < 1e-3 * truth
-
-
-@pytest.mark.parametrize("seen", [0.0, 10.0])
-def test_counts_with_a_density_that_is_infinite_at_an_edge(seen):
-    problem = KINDS["share-0.5"]()
-    found = amci.reference_value(problem, seen, 0.05, draws=40_000)
-    truth = problem.exact(seen, 0.05)
-    assert abs(found.value - truth) < 4 * found.standard_error < 5e-3 * truth
 
 
 def test_mass_beyond_the_last_number_below_an_edge_is_in_the_error():

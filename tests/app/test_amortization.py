@@ -78,17 +78,6 @@ def test_the_layer_that_is_chosen_is_drawn(found):
     np.testing.assert_array_equal(image.dimension_values("value", flat=False), found.pareto_k[0])
 
 
-def test_a_cell_of_the_map_is_the_spread_of_estimates_there():
-    found = amortization_map("tail-1d", None, size=3, draws=4096)
-    y, theta = float(found.x.values[1]), float(found.y.values[0])
-    errors = amci.error_curves(
-        "tail-1d", None, y, theta, draws=[1000], runs=1000, estimators=["amci"]
-    )
-    # T draws in total are T / 2 of each proposal.
-    spread = float(errors["amci"].remse[0]) * 500
-    assert found.relative_variance[0, 1] == pytest.approx(spread, rel=0.15)
-
-
 def test_a_case_outside_the_plane_is_not_marked():
     state = Case("tail-2d")
     card = opened(state, amortization_map("tail-2d", None, size=2, draws=32))

@@ -73,13 +73,6 @@ def test_densities_are_those_of_the_proposals(variant):
         assert found.divergence == pytest.approx(0, abs=1e-12)
 
 
-def test_the_history_starts_untrained_and_ends_with_the_trained_proposal():
-    last = len(amci.load_history("tail-1d")) - 1
-    first, end, trained = (shown(1.0, 3.0, snapshot=frame) for frame in (0, last, None))
-    np.testing.assert_allclose(end.q1, trained.q1, rtol=1e-12)
-    assert first.divergence > 100 * max(trained.divergence, 1e-9)
-
-
 def test_error_curves_are_those_of_the_core_and_reuse_is_at_the_chosen_draws():
     settings = choice(1.0, 1.0, runs=6, seed=5, draws=9)
     found = STORE.error_curves(settings).run()

@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 from dataclasses import replace
 
 import pytest
@@ -20,14 +19,6 @@ import amci_core as amci
 from amci_core.models.expression import ExpressionError
 
 WINDOW = "abs(x1 - theta1) < 0.5"
-# What takes long, or breaks, where a reader is careless.
-HOSTILE = [
-    *("(" * 190, "(" * 95 + "1" + ")" * 95, "-" * 190 + "x1", "not " * 45 + "x1", "x1<" * 60),
-    *("9**9**9**9**9", "(x1**8)**8", "((((x1**8)**8)**8)**8)**8", "exp(exp(exp(exp(x1))))"),
-    *("+".join(["x1"] * 66), "*".join(["x1"] * 66), "norm(" * 30 + "x" + ")" * 30, "x" * 1999),
-    *("x1 if x1>0 else " * 12 + "0", "min(" + ",".join(["x1"] * 60) + ")", "x[10**9]"),
-    *("__import__('os')", "\ud800", "1/0", "log(-1)", "1e-200*x1", "0*log(0*x1)"),
-]
 
 
 @pytest.fixture
@@ -69,20 +60,6 @@ def test_what_is_wrong_changes_nothing(state):
     # The problem's name with its f is none that can be chosen.
     assert "problem" in state.read({"problem": f"tail-1d with f = {WINDOW}"})
     assert state.as_json() == before
-
-
-@pytest.mark.slow
-def test_a_hostile_address_does_not_take_long():
-    name = "tail-20d"
-    # The model's own work is done once.
-    Case(name).read({"problem": name, "f": "x1"})
-    for text in HOSTILE:
-        state, began = Case(name), time.thread_time()
-        wrong = state.read({"problem": name, "f": text})
-        assert time.thread_time() - began < 2, text
-        assert wrong.keys() <= {"f"}
-        assert len(wrong.get("f", "")) < 300
-        assert bool(wrong) != bool(state.f)
 
 
 def test_results_of_different_f_are_different_work_and_say_what_is_not_known(state):
