@@ -23,7 +23,7 @@ BIN := $(VENV)/bin
 # The constraints for this environment: PyTorch's version in them is that of TORCH, with its build.
 VERSIONS := $(VENV)/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(VERSIONS)
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(VERSIONS) \
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint $(VERSIONS) \
     --build-constraint $(VERSIONS)
 # uv takes a fifth of pip's time; where it is missing or fails, pip does the same.
 install = if [ -x $(BIN)/uv ] && $(UV) $(1); then :; \
@@ -118,7 +118,7 @@ constraints: $(VENV)/.installed-test
 $(VENV)/.installed: $(VENV)/.created pyproject.toml $(wildcard $(CONSTRAINTS))
 	@sed '/^torch==/d' $(or $(CONSTRAINTS),/dev/null) > $(VERSIONS)
 	@echo "Installing PyTorch"
-	@$(PIP) --no-deps --no-compile $(PIP_TORCH_ARGS) "$(TORCH)"
+	@$(PIP) --no-deps $(PIP_TORCH_ARGS) "$(TORCH)"
 	@$(BIN)/python -c 'from importlib.metadata import version as v; print("torch==" + v("torch"))' \
 	    >> $(VERSIONS)
 	@echo "Installing AMCI Explorer and what it needs"

@@ -42,6 +42,9 @@ def pytest_collection_modifyitems(items):
     """Groups and slow tests start first: no worker waits for one of them at the end."""
     first = ("xdist_group", "slow")
     items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in first])
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(900))
     grouped = [item for item in items if item.get_closest_marker("xdist_group")]
     if "PYTEST_XDIST_WORKER" in os.environ and not all("@" in item.nodeid for item in grouped):
         raise pytest.UsageError(
