@@ -73,17 +73,6 @@ def server(tmp_path_factory):
         process.wait(timeout=120)
 
 
-def see_the_dashboard(browser, address):
-    """Waits until it has shown its runs, without a complaint."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(PATIENCE * 1000)
-    visit = Visit(context, address)
-    visit.wait_for_end(4)
-    visit.close()
-    assert visit.complaints == []
-    return visit
-
-
 def test_repo2docker_accepts_the_repository():
     done = subprocess.run(
         [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."],
@@ -109,7 +98,12 @@ def test_the_dashboard_alone_is_served_beside_jupyter(monkeypatch):
 @pytest.mark.browser
 @pytest.mark.xdist_group("jupyter")
 def test_the_badge_leads_to_the_dashboard(server, browser):
-    visit = see_the_dashboard(browser, f"{server}{DASHBOARD}?runs=4&draws=8")
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
+    visit = Visit(context, f"{server}{DASHBOARD}?runs=4&draws=8")
+    visit.wait_for_end(4)
+    visit.close()
+    assert visit.complaints == []
     assert visit.strangers == []
 
 

@@ -55,11 +55,9 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built with warnings as errors."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+@pytest.mark.slow
+def test_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     done = subprocess.run(
         [*command, "--config-file", "docs/mkdocs/mkdocs.yml"],
         cwd=ROOT,
@@ -69,20 +67,14 @@ def site(tmp_path_factory):
         timeout=110,
     )
     assert done.returncode == 0, done.stderr
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("docs")
-def test_pages_load_nothing_from_elsewhere(site):
-    pages = sorted(site.rglob("*.html"))
+    pages = sorted(tmp_path.rglob("*.html"))
     assert len(pages) >= len(PAGES)
     for path in pages:
         loaded = re.findall(r"<(?:script|img|iframe|link)\b[^>]*>", path.read_text())
         foreign = re.compile(r"""\b(?:src|href)=["']?(?:https?:)?//""")
         found = [tag for tag in loaded if foreign.search(tag) and "canonical" not in tag]
         assert not found, path
-    for style in site.rglob("*.css"):
+    for style in tmp_path.rglob("*.css"):
         assert not re.search(r"""url\(["']?https?:""", style.read_text()), style
 
 
@@ -204,9 +196,7 @@ def test_every_claim_of_the_paper_is_on_the_page_and_answered():
     [
         (claims.above(1), (3.0, 0.5), True),
         (claims.above(1), (0.1, 0.2), False),
-        (claims.above(1), (1.5, 0.5), None),
         (claims.below(1), (0.1, 0.2), True),
-        (claims.about(10, 2), (12.0, 1.0), True),
         (claims.about(10, 2), (30.0, 1.0), False),
         (claims.about(10, 2), (2.0, 1.0), False),
         (claims.about(10, 2), (19.0, 1.0), None),

@@ -6,12 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from amci_explorer.numbers.answer import WAYS, find_answer
-from amci_explorer.numbers.case import LEAST_DIAGNOSED
 from amci_explorer.numbers.diagnosis import diagnosis
-from amci_explorer.problems.presets import opening
 from amci_explorer.words.diagnosis import about_answer, about_terms, about_verdict
 from imperfect import Normal, imperfect
-from scipy.stats import genpareto
 
 import amci_core as amci
 
@@ -27,25 +24,6 @@ def found(problem, proposals, y, theta, *, draws=64, seed=0):
 @pytest.fixture(scope="module")
 def broad():
     return found(PROBLEM, imperfect(), 1.0, 1.5, draws=2000)
-
-
-@pytest.mark.parametrize(
-    ("name", "terms"),
-    [
-        ("tail-5d", ["E1_plus", "E2"]),
-        ("gain-loss", ["E1_plus", "E1_minus", "E2"]),
-        ("peak", ["E1_plus"]),
-    ],
-)
-def test_every_term_that_is_drawn_for_is_there(name, terms):
-    problem = amci.problem(name)
-    y, theta = opening(problem)
-    last = found(problem, amci.load_proposals(name), y or None, theta or None)
-    assert [term.name for term in last.terms] == terms
-    for term in last.terms:
-        assert term.x.shape == (LEAST_DIAGNOSED, problem.x.dim)
-        assert 0 < term.heights.sum() <= term.nonzero
-    assert last.along.draws[-1] == last.draws == LEAST_DIAGNOSED
 
 
 def test_the_way_to_mu_ends_at_the_estimate_of_the_core(broad):
@@ -83,10 +61,6 @@ def test_the_tail_and_its_k_hat_are_those_of_its_largest_weights():
     term = found(PROBLEM, narrow, 1.0, 0.0).terms[1]
     # Weights exp((1 / 0.55^2 - 2) (x - y / 2)^2 / 2) have k = 1 - 2 * 0.55^2 = 0.4.
     assert abs(term.k - 0.4) < 4 * term.error
-    # By maximum likelihood, for which ArviZ's estimate is a quick stand-in.
-    weights, size = np.sort(10**term.log_weights), int(3 * term.nonzero**0.5)
-    k, _, _ = genpareto.fit(weights[-size:] - weights[-size - 1], floc=0)
-    assert term.k == pytest.approx(k, abs=0.15)
     width = term.edges[1] - term.edges[0]
     expects = np.trapezoid(term.tail_heights, term.tail) / width
     # The curve ends a little past the last draw.
