@@ -10,7 +10,6 @@ from amci_core.io import (
     StoredFileError,
     read_json,
     read_tensors,
-    replacing,
     write_json,
     write_tensors,
 )
@@ -58,10 +57,3 @@ def test_what_is_no_safetensors_or_json_is_said_so(tmp_path):
     for read in (read_json, read_tensors):
         with pytest.raises(StoredFileError, match="absent: cannot be read"):
             read(tmp_path / "absent")
-
-
-def test_a_file_beside_has_a_name_of_its_own(tmp_path):
-    with replacing(tmp_path / "a.txt") as one, replacing(tmp_path / "a.txt") as other:
-        assert one != other
-        assert one.parent == other.parent == tmp_path
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

@@ -41,10 +41,6 @@ def test_it_leads_back_from_a_link_a_file_and_a_step(state):
     state.commit()
     state.go(-1)
     assert (state.original, state.f) == ("tail-1d", WINDOW)
-    state.go(-1)
-    assert (state.original, state.f, state.variant) == ("tail-1d", "", "spline")
-    state.go(1)
-    assert state.f == WINDOW
     state.reset()
     assert (state.original, state.f, state.theta) == ("tail-1d", "", (3.0,))
 
