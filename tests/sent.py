@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import torch
 
@@ -23,11 +22,6 @@ def deadly(shared, item):
     if item == shared:
         os.kill(os.getpid(), signal.SIGKILL)
     return item
-
-
-def slow(shared, item):
-    time.sleep(shared)
-    return item, os.getpid()
 
 
 def truth_of(problem, item):

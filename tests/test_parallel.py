@@ -1,17 +1,14 @@
 """Tasks give the same numbers wherever they are done, and survive workers that die."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from functools import partial
 
 import pytest
 import torch
 from own_problems import WRITTEN_OUT
 from sent import awkward, deadly, noise, truth_of
-from serving import PATIENCE
 
 from amci_core import parallel
 from amci_core.parallel import run_tasks
@@ -57,44 +54,6 @@ def test_a_class_from_a_file_reaches_a_worker_that_has_not_the_file(tmp_path):
     problem = load_problem(str(tmp_path / "mine.py"))
     (tmp_path / "mine.py").unlink()
     assert values(run_tasks(partial(truth_of, problem), [1.5], workers=1)) == [3.0]
-
-
-# Without a guard for workers that would run it again. A process that was started in the
-# background may have been told to ignore Ctrl-C.
-SCRIPT = """
-import os, signal, time
-from functools import partial
-from sent import slow
-from amci_core.parallel import run_tasks
-signal.signal(signal.SIGINT, signal.default_int_handler)
-try:
-    for done in run_tasks(lambda s: slow(s, s), [0.01, 600.0], workers=2):
-        print(done.value[1], flush=True)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_workers_end_with_the_process_that_started_them(tmp_path, how):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    paths = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
-    with subprocess.Popen(
-        [sys.executable, str(tmp_path / "script.py")],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": paths},
-    ) as process:
-        worker = int(process.stdout.readline())
-        began = time.monotonic()
-        os.kill(process.pid, how)
-        out, _ = process.communicate(timeout=PATIENCE)
-        while os.path.exists(f"/proc/{worker}"):
-            assert time.monotonic() < began + 20, "the worker lives on"
-            time.sleep(0.05)
-    assert out == ("interrupted\n" if how == signal.SIGINT else "")
 
 
 FORK = """
