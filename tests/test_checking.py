@@ -250,6 +250,17 @@ def test_many_draws_show_small_mistakes(method, function):
     assert report.findings[0].method == method, report
 
 
+@pytest.mark.parametrize("k", [2, 4, 6, 10])
+def test_a_wrong_scale_about_a_wave_is_no_missing_constant(k):
+    problem = changed(
+        log_likelihood=lambda s, x, y: Normal((k * x).sin(), 0.3).log_prob(y).sum(-1),
+        sample_likelihood=lambda s, x, g: (k * x).sin() + 0.33 * torch.randn(x.shape, generator=g),
+        log_evidence=None,
+        _log_truth=None,
+    )
+    assert [each.method for each in amci.check(problem).findings] == ["sample_likelihood"]
+
+
 @pytest.mark.parametrize(("scale", "found"), [(1.0, []), (1.05, ["sample_likelihood"])])
 def test_a_wrong_scale_in_one_of_ten_coordinates_of_y_is_found(scale, found):
     scales = torch.tensor([1.0] * 9 + [scale])

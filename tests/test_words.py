@@ -44,13 +44,7 @@ PHRASES = {
 
 def said() -> Iterator[tuple[str, str]]:
     """Where a text is, and the text on one line."""
-    for pattern in (
-        "*.md",
-        ".github/**/*.md",
-        "docs/**/*.md",
-        "pretrained/*.md",
-        "notebooks/*.md",
-    ):
+    for pattern in ("*.md", ".github/**/*.md", "docs/**/*.md", "*/README.md"):
         for path in sorted(ROOT.glob(pattern)):
             yield str(path.relative_to(ROOT)), " ".join(path.read_text("utf-8").split())
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
