@@ -42,8 +42,6 @@ def served_dashboard(
     log: Path,
     *,
     app: str = DASHBOARD,
-    plain: bool = False,
-    port: int | None = None,
     first: str = "/dashboard",
     files: Sequence[str | Path] = (),
 ) -> Iterator[str]:
@@ -52,16 +50,13 @@ def served_dashboard(
     Arguments:
         log: File for what the server prints.
         app: Another script of that name, in the place of ours.
-        plain: Whether `panel serve app/dashboard.py` starts it, without our options.
-        port: The port to listen on; a free one by default.
         first: Path of the first request, which is repeated until it is answered.
         files: Problems of one's own, as `--args` names them.
     """
-    if port is None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
     command = serve_command(port, *(word for file in files for word in ("--problem", str(file))))
-    if plain or app != DASHBOARD:
+    if app != DASHBOARD:
         command = [sys.executable, "-m", "panel", "serve", app, "--port", str(port)]
         command += ["--args", *map(str, files)] if files else []
     with log.open("w") as output:
