@@ -50,8 +50,11 @@ class Turned:
             results._first.discard(card.name)
             self.started.append(card.name)
             self.asked.append(asked)
-            if self.does:
-                results._bring(card, Result(asked, done(asked), 1.0, complete=True))
+            try:
+                if self.does:
+                    results._bring(card, Result(asked, done(asked), 1.0, complete=True))
+            except ValueError as error:
+                results._finish(card, asked, str(error))
             return SimpleNamespace(cancel=lambda: None)
 
         monkeypatch.setattr(Results, "_start", start)
