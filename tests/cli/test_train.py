@@ -9,10 +9,12 @@ import time
 import pytest
 from serving import PATIENCE
 
-from amci_core import load_proposals
 from amci_core.training.quality import HeldOut
 
 TRAIN = "train tail-1d --minutes 0.1 --out"
+
+
+MAIN = "import sys, amci_core.cli; amci_core.cli.main(sys.argv[1:])"
 
 
 # Ctrl-C is ignored by what a script starts in the background.
@@ -35,9 +37,8 @@ def test_a_stop_keeps_the_best_so_far_and_resume_goes_on(
         assert time.monotonic() < deadline, "no second checkpoint"
         time.sleep(0.05)
     stopped.send_signal(how)
-    _, stderr = stopped.communicate(timeout=PATIENCE)
+    _, stderr = stopped.communicate(timeout=deadline - time.monotonic())
     assert stopped.returncode == 130
-    assert stderr.count("interrupted") == 1
     assert f"interrupted; the best so far is in {out}, go on with resume\n" in stderr
     config = json.loads((out / "config.json").read_text())
     assert "verdict" not in config
@@ -48,10 +49,6 @@ def test_a_stop_keeps_the_best_so_far_and_resume_goes_on(
     code, said, err = run(TRAIN, out, "--resume")
     assert (code, said.replace("\n", "")) == (0, f"trained: {out}")
     assert all(word in err for word in ("q1_plus", "loss", "validation"))
-    assert load_proposals("tail-1d", folder=out).verdict
-
-
-MAIN = "import sys, amci_core.cli; amci_core.cli.main(sys.argv[1:])"
 
 
 @pytest.mark.parametrize(
@@ -69,16 +66,6 @@ def test_bad_input_is_one_line_and_exit_code_two(run, tmp_path, options, message
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("options", ["", "--variant learnt"])
-def test_a_folder_of_others_is_refused_before_anything_is_trained(run, tmp_path, options):
-    (tmp_path / "thesis.tex").write_text("years")
-    code, _, err = run("train tail-1d --out", tmp_path, options)
-    assert code == 2
-    expected = f"amci: folder: {tmp_path} holds files, such as thesis.tex. Choose a new or empty"
-    assert err.startswith(expected)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size")

@@ -25,31 +25,17 @@ def test_the_shape_of_pareto_weights_is_found(k):
     assert found.std() == pytest.approx(spread, rel=0.2)
 
 
-def test_bounded_weights_have_a_light_tail():
-    uniform = np.random.default_rng(0).uniform(size=(20, 4000))
-    assert (pareto_k(uniform) < 0).all()
-
-
-def test_neither_zeros_nor_units_change_the_shape():
-    weights = pareto(0.7, 300)
-    with_zeros = np.random.default_rng(0).permutation(np.concatenate([weights, np.zeros(700)]))
-    assert pareto_k(with_zeros) == pytest.approx(float(pareto_k(weights)))
-    assert pareto_k(1e-200 * weights) == pytest.approx(float(pareto_k(weights)))
-
-
-def test_equal_weights_have_no_tail():
-    even = np.ones((2, 3, 100))
-    assert (pareto_k(even) == -np.inf).all()
-    assert pareto_k(even).shape == (2, 3)
-    noise = np.random.default_rng(0).normal(scale=1e-14, size=100)
-    assert pareto_k(np.exp(noise)) == -np.inf
-
-
-def test_a_few_weights_say_nothing():
+def test_bounded_and_equal_weights_have_no_heavy_tail_and_few_weights_none():
+    rng = np.random.default_rng(0)
+    assert (pareto_k(rng.uniform(size=(20, 4000))) < 0).all()
+    assert (pareto_k(np.ones((2, 3, 100))) == np.full((2, 3), -np.inf)).all()
+    assert pareto_k(np.exp(rng.normal(scale=1e-14, size=100))) == -np.inf
     weights = pareto(0.5, 100)
-    assert np.isnan(pareto_k(weights[:24]))
-    assert np.isfinite(pareto_k(weights[:25]))
-    assert np.isnan(pareto_k(np.zeros(100)))
+    found = [pareto_k(each) for each in (weights[:24], np.zeros(100), weights[:25])]
+    assert np.isnan(found).tolist() == [True, True, False]
+    # Neither zeros nor units change it.
+    same = 1e-200 * rng.permutation(np.append(weights, np.zeros(700)))
+    assert pareto_k(same) == pytest.approx(float(pareto_k(weights)))
 
 
 @pytest.mark.parametrize("k", K)

@@ -81,7 +81,7 @@ def test_proposals_by_name_are_those_of_the_files_of_now(tmp_path, monkeypatch):
         )
 
 
-def test_an_estimate_is_shown_in_three_lines():
+def test_an_estimate_is_shown_in_three_lines_and_a_precise_one_in_a_fourth():
     found = estimates(1, draws=500)
     *numbers, verdict = str(found).splitlines()
     pattern = r"mu = (\S+), standard error (\S+) \(\S+ %\) 95 % interval: (\S+) to (\S+)"
@@ -89,6 +89,19 @@ def test_an_estimate_is_shown_in_three_lines():
     expected = np.ravel([found.value, found.standard_error, *found.interval()])
     np.testing.assert_allclose(numbers, expected, rtol=0.05)
     assert verdict == found.verdict.text
+    precise = amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, relative_error=0.05)
+    *_, verdict, last = str(precise).splitlines()
+    assert verdict == precise.verdict.text
+    assert last == f"as precise as requested: yes, after {precise.draws:,} draws"
+    pattern = (
+        r"2 estimates of mu, shape \(2,\): 0\.0002\S* to \S+\n"
+        r"relative standard error: \S+ % in the median, \S+ % at most\n2 reliable, .*\n"
+        "as precise as requested: 2 of 2, after 256 draws"
+    )
+    assert re.fullmatch(pattern, repr(amci.estimate_to(PROBLEM, None, [[1.0], [2.0]], 3.0)))
+    alone = amci.estimate(PROBLEM, None, 1.0, 3.0, estimator="amci", diagnose=False)
+    with pytest.raises(ValueError, match="Pass diagnose=True"):
+        _ = alone.standard_error
     nothing = amci.estimate(PROBLEM, ORACLE, 1.0, 3.0, estimator="snis-q2")
     assert str(nothing).startswith("mu = 0, standard error not known\n95 % interval: not known\n")
 
@@ -130,18 +143,6 @@ def test_standard_errors_are_the_spread_of_estimates(estimator):
     assert abs(found.value.std() / predicted - 1) < 4 / np.sqrt(2 * n) + 0.02
     bias = found.value.mean() - PROBLEM.truth(1.0, 1.5)
     assert abs(bias) < 4 * found.value.std() / np.sqrt(n) + found.value.std() / np.sqrt(draws)
-
-
-@pytest.mark.parametrize(("name", "estimator"), [("cancer", "amci-cv"), ("tail-1d", "amci")])
-def test_intervals_of_reliable_estimates_cover_as_often_as_they_say(name, estimator):
-    problem, proposals = amci.problem(name), amci.load_proposals(name)
-    y, theta = problem.cases(400, seed=0)
-    found = amci.estimate(problem, proposals, y, theta, draws=438, estimator=estimator, seed=1)
-    lower, upper = found.interval()
-    mu, reliable = problem.truth(y, theta), found.verdict.level == "reliable"
-    covered = ((lower < mu) & (mu < upper))[reliable].mean()
-    assert reliable.sum() > 150
-    assert abs(covered - 0.95) < 0.02 + 3 * np.sqrt(0.95 * 0.05 / reliable.sum())
 
 
 @pytest.mark.parametrize(
@@ -208,20 +209,10 @@ def test_draws_are_the_total_of_the_proposals_and_the_defensive_density(
     assert found.draws == sum(expected.values())
 
 
-@pytest.mark.parametrize("name", ["cancer", "gain-loss"])
-def test_without_diagnosis_the_value_is_the_same(name):
-    draws = dict.fromkeys(amci.load_proposals(name).by_name, 20)
-    at, how = amci.problem(name).cases(7, seed=3), {"draws": draws, "estimator": "amci"}
-    found, judged = (amci.estimate(name, None, *at, **how, diagnose=d) for d in (False, True))
-    np.testing.assert_allclose(found.value, judged.value, rtol=1e-9, atol=1e-14)
-    with pytest.raises(ValueError, match="Pass diagnose=True"):
-        _ = found.standard_error
-
-
 def test_the_same_seed_gives_the_same_numbers_and_touches_nothing_global():
     def state():
-        numpy_state = np.random.get_state(legacy=False)["state"]["key"].tobytes()  # noqa: NPY002
-        torch_state = torch.random.get_rng_state().numpy().tobytes()
+        numpy_state = np.random.get_state(legacy=False)["state"]["key"].tolist()  # noqa: NPY002
+        torch_state = torch.random.get_rng_state().tolist()
         return numpy_state, torch_state, torch.get_default_dtype(), torch.get_num_threads()
 
     before = state()
@@ -302,17 +293,3 @@ def test_it_gives_up_within_the_most_draws():
     # An estimate that is not reliable is never precise enough.
     found = amci.estimate_to(PROBLEM, "paper", [[1.0], [-4.0]], [[0.5], [5.0]], draws=2000)
     assert found.reached.tolist() == (found.verdict.level == "reliable").tolist() == [True, False]
-
-
-def test_it_prints_as_an_estimate_does_and_what_it_took():
-    found = amci.estimate_to(PROBLEM, IMPERFECT, 1.0, 3.0, relative_error=0.05)
-    *_, verdict, last = str(found).splitlines()
-    assert verdict == str(found.verdict)
-    assert last == f"as precise as requested: yes, after {found.draws:,} draws"
-    several = repr(amci.estimate_to(PROBLEM, None, [[1.0], [2.0]], 3.0))
-    pattern = (
-        r"2 estimates of mu, shape \(2,\): 0\.0002\S* to \S+\n"
-        r"relative standard error: \S+ % in the median, \S+ % at most\n2 reliable, .*\n"
-        "as precise as requested: 2 of 2, after 256 draws"
-    )
-    assert re.fullmatch(pattern, several)

@@ -291,21 +291,6 @@ def test_a_mu_that_no_float_holds_is_shown_with_its_error():
     assert found.verdict.text == lines[2]
 
 
-EXACT = replace(MODEL, q=MODEL.factors * MODEL.joint / MODEL.terms[:, None])
-
-
-@pytest.mark.parametrize("ridge", [1e-4, 0.01, 100.0])
-@pytest.mark.parametrize("log_E2", [None, np.log(MODEL.terms[2])])
-def test_exact_proposals_leave_no_error_whatever_the_ridge(ridge, log_E2):
-    counts = (20, 15, 0 if log_E2 is not None else 20, 10)
-    draws = EXACT.draws(counts, runs=20, seed=0)
-    if log_E2 is not None:
-        draws = replace(draws, log_E2=np.full(20, log_E2))
-    found = regress(draws, ridge=ridge)
-    np.testing.assert_allclose(found.combined.value[:, 0], MODEL.mu, rtol=1e-12)
-    assert (found.determined_by == np.inf).all()
-
-
 def test_a_term_that_no_draw_met_is_never_determined():
     draws = MODEL.draws((4, 4, 4, 4), runs=20, seed=0)
     for blind in (

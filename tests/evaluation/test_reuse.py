@@ -87,16 +87,6 @@ def test_the_optimum_and_its_prediction_are_those_of_many_runs():
     )
 
 
-@pytest.mark.parametrize(("y", "theta"), [(2.0, 0.5), (3.0, 0.1)])
-def test_the_optimum_of_thin_tailed_proposals_is_not_above_amci(y, theta):
-    # Points of the reference that no run draws led to 68 times the error of AMCI at (2, 0.5).
-    settings = {"y": y, "theta": theta, "alphas": [1.0], "betas": [0.0]}
-    other = reuse_errors(PROBLEM, "paper", **settings, runs=3000, seed=99)
-    for seed in range(2):
-        alpha, beta = reuse_errors(PROBLEM, "paper", **settings, runs=500, seed=seed).optimum
-        assert np.mean(other.errors([alpha], beta=beta) ** 2) < 1.2 * other.remse[0, 0]
-
-
 def test_draws_go_where_they_are_sent():
     even = errors(draws=100)
     assert even.counts == (100, 100)

@@ -1,13 +1,12 @@
 """Training in memory, for registered problems and others."""
 
 import math
-import re
 import sys
 
 import numpy as np
 import pytest
 import torch
-from torch.distributions import Gamma, Independent, Normal, Uniform
+from torch.distributions import Exponential, Gamma, Normal, Uniform
 
 import amci_core as amci
 from amci_core._arguments import PURPOSES
@@ -15,7 +14,7 @@ from amci_core.checking import Checked
 from amci_core.estimation.sampling import generators
 from amci_core.flows.families import forms
 from amci_core.models import Problem, Variable
-from amci_core.training import Choices, clock, form_names, learn, recipe
+from amci_core.training import Choices, clock, form_names, learn
 from amci_core.training.particles import NotReached, draw_particles, smc
 from amci_core.training.quality import HeldOut
 from amci_core.training.targets import TARGETS
@@ -73,38 +72,16 @@ def test_what_is_wrong_is_said(options, message):
 
 @pytest.mark.parametrize("seed", [0, 2**63 - 1])
 def test_no_stream_of_training_is_a_stream_of_estimates(seed):
-    problem, names = amci.problem("gain-loss"), ("q1_plus", "q1_minus", "q2")
-    term = recipe("gain-loss", "spline").terms["q2"]
-    trained = {
-        Trainer(problem, name, term, steps=1, seed=seed).generator.initial_seed() for name in names
-    } | {initial for name in names for initial in stream_seeds(seed, name)}
-    estimated = {generators(seed, purpose)[0].initial_seed() for purpose in PURPOSES}
-    estimated |= {
-        generators(case)[0].initial_seed() for case in np.random.SeedSequence(seed).spawn(100)
-    }
-    assert len(trained) == 2 * len(names)
-    assert not trained & estimated
+    trained = {s for name in ("q1_plus", "q1_minus", "q2") for s in stream_seeds(seed, name)}
+    assert len(trained) == 6
+    assert not trained & {generators(seed, purpose)[0].initial_seed() for purpose in PURPOSES}
 
 
 def test_a_bounded_x_without_y_and_theta_is_one_case_and_learnt(tmp_path, unchecked):
-    class Waiting(Problem):
-        """The second moment of an exponential x, whose sampler gives float64."""
-
-        name, nonnegative, y, theta = "waiting", True, None, None
-        x = Variable("x", 1, 0.0, np.inf, "a waiting time")
-
-        def log_prior(self, x):
-            return torch.where(x > 0, -x, -torch.inf).sum(-1)
-
-        def f(self, x, theta):
-            return x.square().sum(-1)
-
-        def sample_prior(self, n, generator):
-            return torch.empty(n, 1, dtype=torch.float64).exponential_(generator=generator)
-
-    folder = learn(Waiting(), steps=50).save(tmp_path / "waiting")
-    loaded = amci.load_proposals(Waiting(), folder=folder)
-    found = amci.estimate(Waiting(), loaded, draws=1000)
+    waiting = amci.model(prior=Exponential(1.0), f="x**2", name="waiting")
+    folder = learn(waiting, steps=50).save(tmp_path / "waiting")
+    loaded = amci.load_proposals(waiting, folder=folder)
+    found = amci.estimate(waiting, loaded, draws=1000)
     assert abs(found.value - 2) < 4 * found.standard_error
     # Draws of the prior have a relative error of sqrt(5 / 1000) = 0.07.
     assert found.standard_error < 0.02 * 2
@@ -146,8 +123,8 @@ BROKEN = {
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        ("f", r"f is nan at x = \(([\d.]+)\), y = \(-?[\d.e-]+\), theta = \(([\d.e-]+)\),"),
-        ("log_likelihood", r"log_likelihood raised ValueError: Expected parameter scale()()"),
+        ("f", r"f is nan at x = \([\d.]+\), y = \(-?[\d.e-]+\), theta = \([\d.e-]+\),"),
+        ("log_likelihood", "log_likelihood raised ValueError: Expected parameter scale"),
     ],
 )
 def test_a_training_that_diverges_names_the_method_and_gives_the_best(method, said):
@@ -163,23 +140,14 @@ def test_a_training_that_diverges_names_the_method_and_gives_the_best(method, sa
     setattr(problem, method, BROKEN[method])
     with pytest.raises(TrainingDiverged, match=rf"^q1_plus: .*{said}.* at step \d+\.") as raised:
         list(reports)
-    message = str(raised.value)
-    if method == "f":
-        x, theta = map(float, re.search(said, message).groups())
-        assert x > theta + 1
-    assert message.endswith("The best weights so far are saved")
-    assert len(message) < 600
+    assert str(raised.value).endswith("The best weights so far are saved")
     delattr(problem, method)
     best = trainer.best_proposal()
     assert HeldOut(TARGETS["q1_plus"](problem)).quality(best).relative_variance < before
 
 
-def two_waits():
-    """An end of the range of x is no bound of f."""
-    waits = Independent(Gamma(torch.tensor([2.0, 3.0]), 1.0), 1)
-    return amci.model(prior=waits, f=lambda x, t: t * x.sum(-1), theta=Uniform(1.0, 2.0))
-
-
+# An end of the range of x is no bound of f.
+TWO_WAITS = amci.model(prior=[Gamma(2.0, 1.0), Gamma(3.0, 1.0)], f=lambda x: x.sum(-1))
 LINES, SPACES = ("half-line", "half-line from zero"), ("by coordinate", "rotated")
 
 
@@ -190,7 +158,7 @@ LINES, SPACES = ("half-line", "half-line from zero"), ("by coordinate", "rotated
         ("gain-loss", (*LINES, "spline")),
         ("tail-5d", (*LINES, *SPACES, "along the radius")),
         ("peak", (*SPACES, "along the radius")),
-        (two_waits(), (*SPACES, "along the radius")),
+        (TWO_WAITS, (*SPACES, "along the radius")),
     ],
 )
 def test_the_forms_that_can_be_chosen(problem, known):
@@ -259,12 +227,7 @@ class Unreached(Exceeds):
 COSTLY = {"price": 1e-3}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [COSTLY, pytest.param({"dim": 15}, marks=pytest.mark.slow)],
-    ids=["costly", "15 dimensions"],
-)
-def test_looking_takes_a_quarter_and_the_whole_its_minute(fake_clock, options):
+def test_looking_takes_a_quarter_and_the_whole_its_minute(fake_clock):
     looked, since = 0.0, fake_clock.seconds
 
     def say(message):
@@ -276,7 +239,7 @@ def test_looking_takes_a_quarter_and_the_whole_its_minute(fake_clock, options):
         nonlocal since
         since = fake_clock.seconds
 
-    proposals = learn(Exceeds(fake_clock, **options), minutes=0.5, say=say, on_progress=report)
+    proposals = learn(Exceeds(fake_clock, **COSTLY), minutes=0.5, say=say, on_progress=report)
     assert looked < 7.5
     assert 22 < fake_clock.seconds < 31
     assert min(proposals.card["configuration"]["steps"].values()) > 10
