@@ -66,18 +66,3 @@ def test_bad_input_is_one_line_and_exit_code_two(run, tmp_path, options, message
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a file's size")
-def test_a_full_disk_is_one_line(run, tmp_path):
-    import resource
-
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        code, _, err = run(TRAIN, tmp_path / "out")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert code == 2
-    (line,) = (line for line in err.splitlines() if line.startswith("amci: "))
-    assert "cannot be written (File too large)" in line

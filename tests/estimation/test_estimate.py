@@ -258,6 +258,9 @@ def test_the_precision_asked_for_is_reached_and_true(how):
     theta = np.minimum(theta, abs(y) / 2)  # where SNIS can do it
     found = amci.estimate_to(PROBLEM, IMPERFECT, y, theta, relative_error=0.05, **how)
     assert found.reached.all()
+    if "points" in how:
+        plain = amci.estimate_to(PROBLEM, IMPERFECT, y, theta, relative_error=0.05)
+        assert found.draws.sum() < plain.draws.sum()
     assert (found.relative_half_width() <= 0.05).all()
     within = abs(found.value / PROBLEM.truth(y, theta) - 1) < 0.05
     # At the half-width of a 95 % interval, errors are within it 95 times of 100.

@@ -83,16 +83,6 @@ def test_runs_scatter_less_without_bias_and_intervals_cover(estimator):
     assert spread["sobol"] < spread["independent"] / 2
 
 
-def test_a_precision_takes_fewer_draws():
-    draws = {}
-    for points in ("sobol", "independent"):
-        found = amci.estimate_to(PROBLEM, y=Y, theta=3.0, relative_error=3e-5, points=points)
-        assert found.reached
-        assert abs(found.value / PROBLEM.truth(Y, 3.0) - 1) < 6e-5
-        draws[points] = int(found.draws)
-    assert draws["sobol"] < draws["independent"] / 2
-
-
 def test_what_takes_no_sobol_points_is_refused():
     for estimator in ("snis-qm", "snis-qm-stratified", "reuse-paper"):
         with pytest.raises(ValueError, match="points: sobol needs"):

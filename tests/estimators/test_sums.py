@@ -20,7 +20,6 @@ from amci_core.estimators import (
     snis_bound,
 )
 from amci_core.estimators.control_variates import regress
-from amci_core.estimators.estimators import PaperReuse
 from amci_core.estimators.tables import amci, optimum, paper_optimum, reuse, snis_q1, snis_q2
 from amci_core.estimators.uncertainty import Uncertainty
 
@@ -161,17 +160,12 @@ def test_a_proposal_that_misses_mass_has_an_infinite_variance(table):
     assert np.isfinite(relative_variance(amci(), found)).all()
 
 
-def with_one_giant(draws):
-    """One point of q2 becomes a hundred times as likely under the model."""
-    log_joint = draws.log_joint.copy()
-    hit = draws.stretch(2).start + np.flatnonzero(draws.f[0, draws.stretch(2)] > 0)[0]
-    log_joint[0, hit] += np.log(100)
-    return replace(draws, log_joint=log_joint)
-
-
 def test_an_outlier_is_left_out_and_no_other():
     draws = MODEL.draws((60, 60, 60), runs=1, seed=2)
-    giant = with_one_giant(draws)
+    # One point of q2 becomes a hundred times as likely under the model.
+    giant = replace(draws, log_joint=draws.log_joint.copy())
+    hit = draws.stretch(2).start + np.flatnonzero(draws.f[0, draws.stretch(2)] > 0)[0]
+    giant.log_joint[0, hit] += np.log(100)
     plain, robust, normal = moments(giant), moments(giant, robust=True), moments(draws)
 
     def of_f_plus(found):
@@ -234,27 +228,18 @@ def test_skew_weights_are_brought_nearer_to_their_level(positive):
     assert abs(covered - 0.95) < abs(normal - 0.95)
 
 
-def drawn(estimator, *, total=240, runs=40, seed=0):
-    """Draws of every proposal that the estimator needs for this total."""
-    counts = estimator.reserve([total], (0, 1, 2))
-    draws = MODEL.draws(tuple(counts.tolist()), runs=runs, seed=seed)
-    if isinstance(estimator, PaperReuse):
-        draws = replace(draws, f=abs(draws.f), signed=False)
-    return draws
-
-
-def estimated(estimator, draws, *, total=240):
-    prepared = estimator.running(draws, [total], np.random.default_rng(1))
-    return Estimate(prepared, positive=False)
-
-
 @pytest.mark.parametrize("name", [*ESTIMATORS, "a table"])
 @pytest.mark.parametrize(("size", "nats"), [(1e-200, 0.0), (1e200, 0.0), (1e-290, -3000.0)])
 def test_no_unit_changes_what_an_estimate_says(name, size, nats):
     estimator = resolve(REUSE if name == "a table" else name)
-    draws = drawn(estimator)
+    counts = estimator.reserve([240], (0, 1, 2)).tolist()
+    draws = (POSITIVE if name == "reuse-paper" else MODEL).draws(tuple(counts), runs=40, seed=0)
+    draws = replace(draws, signed=name != "reuse-paper")
     scaled = replace(draws, f=size * draws.f, log_joint=draws.log_joint + nats)
-    near, far = estimated(estimator, draws), estimated(estimator, scaled)
+    near, far = (
+        judged(estimator.running(each, [240], np.random.default_rng(1)))
+        for each in (draws, scaled)
+    )
     # Logarithms of 3000 nats are known to 3000 rounding errors.
     np.testing.assert_allclose(far.log_value, near.log_value + np.log(size), rtol=1e-10)
     for figure in ("value", "standard_error"):

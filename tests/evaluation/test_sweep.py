@@ -41,10 +41,8 @@ def test_cases_come_back_as_they_were(tmp_path):
 
 def test_a_file_that_no_sweep_wrote_is_refused_and_kept(tmp_path):
     path = tmp_path / "sweep.parquet"
-    for noted in (None, {}, {b"amci": b"null"}, {b"amci": b'{"settings": [1]}'}):
+    for noted in ({}, {b"amci": b"null"}, {b"amci": b'{"settings": [1]}'}):
         pq.write_table(pa.table({"a": [1]}, metadata=noted), path)
-        if noted is None:
-            path.write_bytes(b"PAR1 no")
         before = path.read_bytes()
         with pytest.raises(StoredFileError, match="not a file that a sweep wrote"):
             amci.evaluate(PROBLEM, ORACLE, **WANTED, out=path)

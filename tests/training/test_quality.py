@@ -4,7 +4,6 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from imperfect import Normal, gaussian
@@ -72,11 +71,10 @@ def test_where_a_proposal_is_bad_it_is_not_to_be_trusted():
     # Its centre stays behind where theta passes 2.
     behind = with_q1(lambda y, theta: torch.maximum(y / 2, theta).clamp(max=2.0) + 0.3, 0.5)
     found = long_check(PROBLEM, behind, cases=30, draws=2000)
-    levels = np.array([case["level"] for case in found["cases"]])
-    theta = np.array([case["theta"][0] for case in found["cases"]])
-    assert (levels[theta < 2.0] == 0).all()
-    assert (levels[theta > 4.0] == 2).all()
-    bad = int((levels > 0).sum())
+    for case in found["cases"]:
+        assert case["level"] in ((0,) if case["theta"][0] < 2 else (0, 1, 2))
+        assert case["theta"][0] < 4 or case["level"] == 2
+    bad = sum(case["level"] > 0 for case in found["cases"])
     assert found["text"].startswith(f"do not trust at {bad} of 30 held-out cases: at worst ESS ")
 
 

@@ -18,39 +18,23 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def coordinates(x, theta):
-    return (x if theta is None else torch.cat([theta, x], -1)).double()
-
-
-def chain_mean(values):
-    """Mean and its standard error for states of 1000 walkers; each walker's mean is one batch.
-
-    Walkers move along lines to each other, of which there are so many that they count as
-    independent.
-    """
-    means = values.reshape(-1, 1000, values.shape[-1]).mean(0)
-    return means.mean(0), means.std(0) / math.sqrt(1000)
-
-
-def weighted_mean(values, log_r):
-    weight = torch.softmax(log_r.double(), 0)[:, None]
-    mean = (weight * values).sum(0)
-    return mean, (weight * (values - mean)).square().sum(0).sqrt()
-
-
 @pytest.mark.parametrize("name", ["tail-2d", "gain-loss", "peak", "cancer"])
 def test_the_chain_and_importance_draws_have_the_same_moments(name):
     chosen = problem(name)
-    x, theta, log_r = markov_chain(chosen, 4000, seeded())
-    chain = coordinates(x, theta)
-    x, theta, log_weight = chosen.sample_training(100_000, seeded(1))
-    draws = coordinates(x, theta)
-    unit = draws.std(0)
+    *moved, log_r = markov_chain(chosen, 4000, seeded())
+    *drawn, log_weight = chosen.sample_training(100_000, seeded(1))
+    chain, draws = (
+        torch.cat([v for v in values if v is not None], -1).double() for values in (moved, drawn)
+    )
+    weight = torch.softmax(log_weight.double(), 0)[:, None]
     for power in (1, 2):
-        mean, error = chain_mean((chain / unit) ** power)
-        expected, own = weighted_mean((draws / unit) ** power, log_weight)
-        assert (abs(mean - expected) < 5 * (error.square() + own.square()).sqrt()).all()
-        assert (error < 0.05 * ((draws / unit) ** power).std(0)).all()
+        # Walkers move along lines to each other, of which there are so many that the means of the
+        # 1000 count as independent.
+        means, values = (chain**power).reshape(-1, 1000, chain.shape[-1]).mean(0), draws**power
+        error, expected = means.std(0) / math.sqrt(1000), (weight * values).sum(0)
+        own = (weight * (values - expected)).square().sum(0).sqrt()
+        assert (abs(means.mean(0) - expected) < 5 * torch.hypot(error, own)).all()
+        assert (error < 0.05 * values.std(0)).all()
     assert (log_r == 0).all()
 
 
