@@ -118,8 +118,8 @@ EXPONENTIAL = {"dim": 3, "nonnegative": True, "f": "(x.sum(-1) / 2).exp()"}
 RARE = {"dim": 3, "nonnegative": True, "f": "(x.sum(-1) > 12).double()"}
 
 
-def write(folder: Path, *, name: str = "new", end: str = "", **options) -> Path:
+def write(folder: Path, *, name: str = "new", **options) -> Path:
     """Writes a problem and its proposals to a file."""
     path = folder / f"{name}.py"
-    path.write_text(FILE.format(name=name, **options) + end)
+    path.write_text(FILE.format(name=name, **options))
     return path

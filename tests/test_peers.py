@@ -37,14 +37,6 @@ def test_the_value_alone_is_that_of_an_estimate(name):
     assert case.spent == 4 * e.draws
 
 
-def test_a_batch_has_what_its_cases_have():
-    problem = problem_of("gain-loss")
-    y, theta = problem.cases(3, seed=3)
-    both = METHODS["sobol"].batch(Case(problem, y, theta), 2.0**10, 0)
-    alone = [METHODS["sobol"].run(Case(problem, y[i], theta[i]), 2.0**10, 0) for i in range(3)]
-    assert both == pytest.approx(alone, rel=1e-9)
-
-
 def test_a_need_is_read_between_two_budgets_from_where_the_error_stays_below():
     rows = [
         {"budget": n, "evaluations": n, "ms": 1.0, "rms": rms}
