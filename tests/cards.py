@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from visit import SOURCE, Visit
 
 MAP_IMAGE = f"() => ({SOURCE})('amortization-map-map')"
@@ -22,25 +21,6 @@ def open_diagnostics(opened: Visit) -> None:
 def open_map(opened: Visit) -> None:
     opened.page.get_by_role("tab", name="Amortization map").click()
     opened.look_at("Amortization map")
-
-
-def map_image(opened: Visit, column: str = "value") -> np.ndarray:
-    """What the map shows, by row."""
-    shown = opened.wait(f"name => ({MAP_IMAGE})()?.data[name]", column)
-    found = np.array(shown.evaluate("rows => Array.from(rows[0])"), dtype=float)
-    size = round(len(found) ** 0.5)
-    return np.reshape(found, (size, size))
-
-
-def wait_for_map(opened: Visit) -> np.ndarray:
-    """What the map shows, once all of its cases are computed."""
-    opened.wait_for_text("cases in")
-    return map_image(opened)
-
-
-def click_on_map(opened: Visit, x: float, y: float) -> None:
-    """Clicks on a point of the map, in its own coordinates."""
-    click_on(opened, "amortization-map", x, y)
 
 
 def click_on(opened: Visit, picture: str, x: float, y: float) -> None:

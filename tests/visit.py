@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import time
 from collections.abc import Iterator
@@ -26,6 +25,10 @@ DATA = f"""
     return source == null ? null : Array.from(source.data[column] ?? [])
 }}
 """
+SAME = f"""([name, column, old]) => {{
+    const now = ({DATA})([name, column])
+    return now?.length == old.length && old.every((value, i) => value == now[i])
+}}"""
 THUMB = 24  # pixels, of a slider
 RUNS = 20  # of the error curves, where a test says no other number
 POLLING = 50  # milliseconds; at every frame it would take the page's own time
@@ -33,33 +36,15 @@ STATUS = """name => [...Bokeh.documents[0].all_models].map(model => model.text)
     .find(text => text?.includes?.(`data-card=&quot;${name}&quot;`))"""
 TEXTS = """() => [...Bokeh.documents[0].all_models]
     .map(model => model.text).filter(text => text?.includes?.("data-card"))"""
-FADED = """() => {
-    const found = []
-    const look = root => {
-        for (const el of root.querySelectorAll("[class*='bk-panel']")) {
-            if (getComputedStyle(el).opacity < 0.5) { found.push(el.className) }
-        }
-        for (const el of root.querySelectorAll("*")) { if (el.shadowRoot) { look(el.shadowRoot) } }
-    }
-    look(document)
-    return found
-}"""
-WATCH_SHIFTS = """() => {
+SHIFTED = """since => [...shifts, ...shifting.takeRecords()]
+    .filter(each => since == null ? !each.hadRecentInput : each.startTime > since)
+    .reduce((sum, each) => sum + each.value, 0)"""
+FRAME = "() => new Promise(requestAnimationFrame)"
+# Keeps what the page does for the tests that look for it.
+KEEP = """
     window.shifts = []
     window.shifting = new PerformanceObserver(list => shifts.push(...list.getEntries()))
     shifting.observe({type: "layout-shift", buffered: true})
-    window.since = performance.now()
-}"""
-SHIFTED = """async by_itself => {
-    const frame = () => new Promise(requestAnimationFrame)
-    await frame()
-    await frame()
-    return [...shifts, ...shifting.takeRecords()]
-        .filter(each => by_itself ? !each.hadRecentInput : each.startTime > since)
-        .reduce((sum, each) => sum + each.value, 0)
-}"""
-FRAME = "() => new Promise(requestAnimationFrame)"
-KEEP_SOCKETS = """
     const Socket = WebSocket
     window.sockets = []
     window.WebSocket = class extends Socket {
@@ -69,12 +54,9 @@ KEEP_SOCKETS = """
 HAS_WEIGHTS = """() => [...Bokeh.documents[0].all_models].some(
     model => model.data?.key && model.data.weights)"""
 # Where the handle and the threshold are whenever the page paints.
-WATCH = """label => {
-    const page = Bokeh.documents[0], seen = window.seen = []
-    const inputs = root => [...root.querySelectorAll("*")].flatMap(
-        el => [el, ...(el.shadowRoot ? inputs(el.shadowRoot) : [])])
-    const handle = inputs(document).find(el => el.ariaLabel == label)
-    const bound = page.get_model_by_name("densities-threshold")
+WATCH = """handle => {
+    const seen = window.seen = []
+    const bound = Bokeh.documents[0].get_model_by_name("densities-threshold")
     const look = () => {
         seen.push([Number(handle.value), bound.data.x[0]])
         requestAnimationFrame(look)
@@ -107,7 +89,7 @@ class Visit:
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", self._look)
-        self.page.add_init_script(KEEP_SOCKETS)
+        self.page.add_init_script(KEEP)
         self.go(address)
 
     def go(self, address: str) -> None:
@@ -145,24 +127,12 @@ class Visit:
 
     def wait_for_other(self, source: str, column: str, old: np.ndarray) -> np.ndarray:
         """The column, once it is no longer the old one."""
-        self.wait(
-            f"""([name, column, old]) => {{
-                const now = ({DATA})([name, column])
-                return now?.length != old.length || now.some((value, i) => value != old[i])
-            }}""",
-            [source, column, old.tolist()],
-        )
+        self.wait(f"argument => !({SAME})(argument)", [source, column, old.tolist()])
         return self.data(source, column)
 
     def wait_for_same_data(self, source: str, column: str, old: np.ndarray) -> None:
         """Waits until the column is that one again."""
-        self.wait(
-            f"""([name, column, old]) => {{
-                const now = ({DATA})([name, column])
-                return now?.length == old.length && old.every((value, i) => value == now[i])
-            }}""",
-            [source, column, old.tolist()],
-        )
+        self.wait(SAME, [source, column, old.tolist()])
 
     def slider(self, label: str) -> Any:
         return self.page.get_by_role("slider", name=label)
@@ -202,35 +172,14 @@ class Visit:
         buttons = self.page.get_by_role("button", name=name, exact=True)
         buttons.and_(self.page.locator(":not(.bk-ClickButton)")).click()
 
-    def press_in(self, card: str, name: str) -> None:
-        """Presses a button of the card with that title."""
-        self.button_of(card, name).click()
+    def press_in(self, part: str, name: str) -> None:
+        """Presses a button of a part of the page."""
+        self.button_of(part, name).click()
 
-    def button_of(self, card: str, name: str) -> Any:
-        """A button of the card with that title: the first that comes after the title."""
-        titles = self.page.get_by_role("heading", level=2)
-        titles.filter(has_text=card).first.wait_for()
-        buttons = self.page.get_by_role("button", name=re.compile(rf"^{name}\b"))
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            # The data of a card can be there before its buttons have their places.
-            top = titles.nth(titles.all_inner_texts().index(card)).bounding_box()
-            for button in buttons.all():
-                place = button.bounding_box()
-                if top and place and place["y"] > top["y"] and place["x"] > top["x"] - 20:
-                    return button
-            self.page.wait_for_timeout(20)
-        raise TimeoutError(f"no button {name} below {card}")
-
-    def take_table(self, card: str) -> list[dict[str, str]]:
-        """The lines of a card's table, from its file."""
-        fold = self.button_of(card, "Details")
-        if fold.get_attribute("aria-expanded") == "false":
-            fold.click()
-        with self.page.expect_download() as download:
-            self.press(f"{card}, CSV")
-        _, *lines = download.value.path().read_text().splitlines()
-        return list(csv.DictReader(lines))
+    def button_of(self, part: str, name: str) -> Any:
+        """The first button of a part of the page whose name begins so."""
+        inside = self.page.locator(f".part-{part}")
+        return inside.get_by_role("button", name=re.compile(rf"^{name}\b")).first
 
     def look_at(self, card: str) -> None:
         """Scrolls to the card with that title: what is not on the screen is not computed."""
@@ -258,24 +207,21 @@ class Visit:
         except PlaywrightTimeoutError as error:
             raise AssertionError(f"the page was told {self.page.evaluate(TEXTS)}") from error
 
-    def faded(self) -> list[str]:
-        """The classes of what is shown faded: it answers another choice."""
-        found: list[str] = self.page.evaluate(FADED)
+    def now(self) -> float:
+        """The page's own time."""
+        found: float = self.page.evaluate("() => performance.now()")
         return found
 
-    def watch_shifts(self) -> None:
-        """From here on counts what jumps, also in answer to the user."""
-        self.page.evaluate(WATCH_SHIFTS)
-
-    def shifted(self, *, by_itself: bool = False) -> float:
+    def shifted(self, since: float | None = None) -> float:
         """How much has jumped: the layout shift, of which up to 0.1 counts as good.
 
         See https://web.dev/articles/cls.
 
         Arguments:
-            by_itself: Counts since the page was opened, but for what answers the user.
+            since: Counts from then on, also what answers the user; by default what does not.
         """
-        found: float = self.page.evaluate(SHIFTED, by_itself)
+        self.wait_for_frames(2)
+        found: float = self.page.evaluate(SHIFTED, since)
         return found
 
     def wait_for_frames(self, count: int = 1) -> None:
@@ -290,7 +236,7 @@ class Visit:
 
     def watch_threshold(self, label: str) -> None:
         """From here on notes where that handle and the threshold are in every frame."""
-        self.page.evaluate(WATCH, label)
+        self.slider(label).evaluate(WATCH)
 
     def seen(self) -> np.ndarray:
         """What was noted: a line a frame."""

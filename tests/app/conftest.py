@@ -1,6 +1,7 @@
 """What tests of the page share."""
 
 import importlib.util
+import inspect
 from functools import cache
 from types import SimpleNamespace
 
@@ -13,6 +14,18 @@ from bokeh.document import Document
 from own_problems import write
 from panel.io.state import set_curdoc
 from servers import run_apart
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Runs a test that is a coroutine in an event loop of its own."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    run_apart(
+        test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters})
+    )
+    return True
 
 
 @pytest.fixture

@@ -57,109 +57,91 @@ async def all_of(runner, work, browser="a"):
     return [each async for each in runner.results(work, browser)]
 
 
-def test_results_grow_in_order_and_the_complete_one_comes_last():
-    async def body():
-        runner = Runner(Here(size=2))
-        found = await all_of(runner, Count(400, seconds=0.002))
-        assert found[-1].value == list(range(400))
-        assert [each.complete for each in found] == [False] * (len(found) - 1) + [True]
-        sizes = [len(each.value) for each in found]
-        assert sizes == sorted(set(sizes))
-        assert all(each.value == list(range(len(each.value))) for each in found)
-        assert len(found) > 2
-        # Some three times a second, but for the first and the last.
-        assert len(found) <= found[-1].seconds / 0.3 + 2
+async def test_results_grow_in_order_and_the_complete_one_comes_last():
+    runner = Runner(Here(size=2))
+    found = await all_of(runner, Count(400, seconds=0.002))
+    assert found[-1].value == list(range(400))
+    assert [each.complete for each in found] == [False] * (len(found) - 1) + [True]
+    sizes = [len(each.value) for each in found]
+    assert sizes == sorted(set(sizes))
+    assert all(each.value == list(range(len(each.value))) for each in found)
+    assert len(found) > 2
+    # Some three times a second, but for the first and the last.
+    assert len(found) <= found[-1].seconds / 0.3 + 2
 
-        # A page that is slow gets the newest result alone.
-        runner, sizes = Runner(Here()), []
-        async for each in runner.results(Count(60), "a"):
-            sizes.append(len(each.value))
-            await asyncio.sleep(0.3)
-        assert sizes[-1] == 60
-        assert len(sizes) <= 3
-
-    run_apart(body())
+    # A page that is slow gets the newest result alone.
+    runner, sizes = Runner(Here()), []
+    async for each in runner.results(Count(60), "a"):
+        sizes.append(len(each.value))
+        await asyncio.sleep(0.3)
+    assert sizes[-1] == 60
+    assert len(sizes) <= 3
 
 
-def test_what_two_sessions_ask_for_is_computed_once():
-    async def body():
-        cluster = Here()
-        runner, work = Runner(cluster), Count(40, seconds=0.005)
-        first, second = await asyncio.gather(all_of(runner, work), all_of(runner, work, "b"))
-        assert first[-1].value == second[-1].value
-        assert sorted(cluster.parts) == [("", number) for number in range(40)]
-        # Who comes later gets it at once, with the seconds that it took.
-        assert await all_of(runner, Count(40, seconds=0.005), "c") in (first[-1:], second[-1:])
-        assert len(cluster.parts) == 40
-
-    run_apart(body())
+async def test_what_two_sessions_ask_for_is_computed_once():
+    cluster = Here()
+    runner, work = Runner(cluster), Count(40, seconds=0.005)
+    first, second = await asyncio.gather(all_of(runner, work), all_of(runner, work, "b"))
+    assert first[-1].value == second[-1].value
+    assert sorted(cluster.parts) == [("", number) for number in range(40)]
+    # Who comes later gets it at once, with the seconds that it took.
+    assert await all_of(runner, Count(40, seconds=0.005), "c") in (first[-1:], second[-1:])
+    assert len(cluster.parts) == 40
 
 
-def test_a_computation_goes_on_for_those_who_stay_and_ends_with_the_last():
-    async def body():
-        cluster = Here()
-        runner, work = Runner(cluster), Count(1000, seconds=0.005)
-        async with aclosing(runner.results(work, "b")) as stays:
-            await anext(stays)
-            async with aclosing(runner.results(work, "a")) as goes:
-                seen = await anext(goes)
-                assert 0 < len(seen.value) < 1000
-            assert len((await anext(stays)).value) > len(seen.value)
-        await asyncio.sleep(0.05)
-        so_far = len(cluster.parts)
-        await asyncio.sleep(0.05)
-        assert len(cluster.parts) == so_far < 1000
-
-    run_apart(body())
+async def test_a_computation_goes_on_for_those_who_stay_and_ends_with_the_last():
+    cluster = Here()
+    runner, work = Runner(cluster), Count(1000, seconds=0.005)
+    async with aclosing(runner.results(work, "b")) as stays:
+        await anext(stays)
+        async with aclosing(runner.results(work, "a")) as goes:
+            seen = await anext(goes)
+            assert 0 < len(seen.value) < 1000
+        assert len((await anext(stays)).value) > len(seen.value)
+    await asyncio.sleep(0.05)
+    so_far = len(cluster.parts)
+    await asyncio.sleep(0.05)
+    assert len(cluster.parts) == so_far < 1000
 
 
-def test_who_leaves_as_parts_arrive_leaves_no_failure_behind(caplog):
-    async def body():
-        for seconds in (0.0, 0.001):
-            for parts in range(1, 20):
-                cluster = Here(size=3)
-                runner, work = Runner(cluster), Count(1000, seconds=seconds)
-                taking = asyncio.create_task(all_of(runner, work))
-                while len(cluster.parts) < parts:
-                    await asyncio.sleep(0)
-                taking.cancel()
-                await asyncio.wait([taking])
-
-    run_apart(body())
+async def test_who_leaves_as_parts_arrive_leaves_no_failure_behind(caplog):
+    for seconds in (0.0, 0.001):
+        for parts in range(1, 20):
+            cluster = Here(size=3)
+            runner, work = Runner(cluster), Count(1000, seconds=seconds)
+            taking = asyncio.create_task(all_of(runner, work))
+            while len(cluster.parts) < parts:
+                await asyncio.sleep(0)
+            taking.cancel()
+            await asyncio.wait([taking])
     assert not caplog.records
 
 
-def test_a_browser_with_twelve_tabs_does_not_keep_another_waiting():
-    async def body():
-        cluster = Here()
-        runner = Runner(cluster)
-        tabs = [
-            asyncio.create_task(all_of(runner, Count(500, seconds=0.005, name=f"tab {i}"), "many"))
-            for i in range(12)
-        ]
-        await asyncio.sleep(0.1)
-        so_far = len(cluster.parts)
-        await all_of(runner, Count(20, seconds=0.005, name="one"), "other")
-        meanwhile = [name for name, _ in cluster.parts[so_far:]]
-        others = sum(name != "one" for name in meanwhile)
-        assert meanwhile.count("one") == 20
-        assert others <= 20 + 3
-        for each in tabs:
-            each.cancel()
-        await asyncio.gather(*tabs, return_exceptions=True)
-
-    run_apart(body())
+async def test_a_browser_with_twelve_tabs_does_not_keep_another_waiting():
+    cluster = Here()
+    runner = Runner(cluster)
+    tabs = [
+        asyncio.create_task(all_of(runner, Count(500, seconds=0.005, name=f"tab {i}"), "many"))
+        for i in range(12)
+    ]
+    await asyncio.sleep(0.1)
+    so_far = len(cluster.parts)
+    await all_of(runner, Count(20, seconds=0.005, name="one"), "other")
+    meanwhile = [name for name, _ in cluster.parts[so_far:]]
+    others = sum(name != "one" for name in meanwhile)
+    assert meanwhile.count("one") == 20
+    assert others <= 20 + 3
+    for each in tabs:
+        each.cancel()
+    await asyncio.gather(*tabs, return_exceptions=True)
 
 
-def test_workers_are_given_one_part_each():
-    async def body():
-        cluster = Here(size=2)
-        runner = Runner(cluster)
-        works = [Count(20, seconds=0.003, name=str(i)) for i in range(6)]
-        await asyncio.gather(*(all_of(runner, each, each.name) for each in works))
-        assert cluster.most == 2
-
-    run_apart(body())
+async def test_workers_are_given_one_part_each():
+    cluster = Here(size=2)
+    runner = Runner(cluster)
+    works = [Count(20, seconds=0.003, name=str(i)) for i in range(6)]
+    await asyncio.gather(*(all_of(runner, each, each.name) for each in works))
+    assert cluster.most == 2
 
 
 def test_results_do_not_depend_on_the_number_of_workers():
@@ -171,37 +153,31 @@ def test_results_do_not_depend_on_the_number_of_workers():
     assert str(request).startswith("error_curves (problem = tail-1d, y = 1")
 
 
-def test_what_takes_too_long_ends_with_what_there_is():
-    async def body():
-        cluster = Here(2)
-        runner, work = Runner(cluster, limit=1), Count(500, seconds=0.01, busy=True)
-        *growing, last = await all_of(runner, work)
-        # 100 parts fit, on a busy machine fewer, and those that are done before they are merged.
-        assert 10 <= len(last.value) <= 150
-        assert last.value == list(range(len(cluster.parts)))
-        assert last.complete
-        assert last.stopped == "the limit here is 1 s of computing"
-        assert not any(each.complete or each.stopped for each in growing)
-        # It is kept: who asks again gets no more.
-        assert await all_of(runner, work) == [last]
-        whole = (await all_of(runner, Count(10, seconds=0.01, busy=True)))[-1]
-        assert whole.complete
-        assert not whole.stopped
-
-    run_apart(body())
+async def test_what_takes_too_long_ends_with_what_there_is():
+    cluster = Here(2)
+    runner, work = Runner(cluster, limit=1), Count(500, seconds=0.01, busy=True)
+    *growing, last = await all_of(runner, work)
+    # 100 parts fit, on a busy machine fewer, and those that are done before they are merged.
+    assert 10 <= len(last.value) <= 150
+    assert last.value == list(range(len(cluster.parts)))
+    assert last.complete
+    assert last.stopped == "the limit here is 1 s of computing"
+    assert not any(each.complete or each.stopped for each in growing)
+    # It is kept: who asks again gets no more.
+    assert await all_of(runner, work) == [last]
+    whole = (await all_of(runner, Count(10, seconds=0.01, busy=True)))[-1]
+    assert whole.complete
+    assert not whole.stopped
 
 
-def test_a_failure_reaches_all_who_wait_and_is_not_kept():
-    async def body():
-        runner, work = Runner(Here()), Count(100, seconds=0.002, fails=30)
-        waiting = [all_of(runner, work, browser) for browser in "ab"]
-        failed = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [str(error) for error in failed] == ["theta: expected a number"] * 2
-        assert (await all_of(runner, Count(3)))[-1].value == [0, 1, 2]
-        with pytest.raises(ValueError, match="theta"):
-            await all_of(runner, work)
-
-    run_apart(body())
+async def test_a_failure_reaches_all_who_wait_and_is_not_kept():
+    runner, work = Runner(Here()), Count(100, seconds=0.002, fails=30)
+    waiting = [all_of(runner, work, browser) for browser in "ab"]
+    failed = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [str(error) for error in failed] == ["theta: expected a number"] * 2
+    assert (await all_of(runner, Count(3)))[-1].value == [0, 1, 2]
+    with pytest.raises(ValueError, match="theta"):
+        await all_of(runner, work)
 
 
 def test_workers_are_one_less_than_the_cores_and_exclude_a_scheduler_elsewhere():
@@ -213,65 +189,61 @@ def test_workers_are_one_less_than_the_cores_and_exclude_a_scheduler_elsewhere()
 
 
 @pytest.mark.slow
-def test_real_workers_compute_are_replaced_and_named(tmp_path):
-    async def body():
-        cluster = Cluster(2)
-        runner = Runner(cluster)
-        pids = {(await cluster.submit(f"pid {i}", os.getpid)) for i in range(4)}
-        assert os.getpid() not in pids
-        once = Count(20, kills=3, once=str(tmp_path / "died"))
-        bad = Count(20, kills=3, name="bad")
-        good = Count(400, name="good")
-        found, failed, other = await asyncio.gather(
-            *(all_of(runner, each, each.name) for each in (once, bad, good)),
-            return_exceptions=True,
-        )
-        assert (tmp_path / "died").exists()
-        assert found[-1].value == list(range(20))
-        assert "crashed its workers" in str(failed)
-        assert other[-1].value == list(range(400))
-        # One that hangs is ended.
-        cluster.seconds = 0.5
-        with pytest.raises(RuntimeError, match=r"took more than 0\.5 s"):
-            await cluster.submit("sleep", time.sleep, 600)
-        cluster.seconds = 60
-        alive = {(await cluster.submit(f"alive {i}", os.getpid)) for i in range(8)}
-        assert alive - pids
-        # Who leaves while a result is fetched does not keep others from theirs.
-        client = await cluster.start()
-        leaving = asyncio.create_task(cluster.submit("one", os.getpid))
-        while client._gather_future is None:
-            await asyncio.sleep(0)
-        leaving.cancel()
-        assert await cluster.submit("two", os.getpid) in alive
-        await cluster.close()
+async def test_real_workers_compute_are_replaced_and_named(tmp_path):
+    cluster = Cluster(2)
+    runner = Runner(cluster)
+    pids = {(await cluster.submit(f"pid {i}", os.getpid)) for i in range(4)}
+    assert os.getpid() not in pids
+    once = Count(20, kills=3, once=str(tmp_path / "died"))
+    bad = Count(20, kills=3, name="bad")
+    good = Count(400, name="good")
+    found, failed, other = await asyncio.gather(
+        *(all_of(runner, each, each.name) for each in (once, bad, good)),
+        return_exceptions=True,
+    )
+    assert (tmp_path / "died").exists()
+    assert found[-1].value == list(range(20))
+    assert "crashed its workers" in str(failed)
+    assert other[-1].value == list(range(400))
+    # One that hangs is ended.
+    cluster.seconds = 0.5
+    with pytest.raises(RuntimeError, match=r"took more than 0\.5 s"):
+        await cluster.submit("sleep", time.sleep, 600)
+    cluster.seconds = 60
+    alive = {(await cluster.submit(f"alive {i}", os.getpid)) for i in range(8)}
+    assert alive - pids
+    # Who leaves while a result is fetched does not keep others from theirs.
+    client = await cluster.start()
+    leaving = asyncio.create_task(cluster.submit("one", os.getpid))
+    while client._gather_future is None:
+        await asyncio.sleep(0)
+    leaving.cancel()
+    assert await cluster.submit("two", os.getpid) in alive
+    await cluster.close()
 
-    run_apart(body())
+
+# A Dask scheduler with a worker, at a port.
+SCHEDULER = """
+import sys, time
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    at = {"scheduler_port": int(sys.argv[1]), "host": "127.0.0.1", "protocol": "tcp"}
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None, **at):
+        time.sleep(600)
+"""
 
 
 @contextmanager
 def scheduler(port):
-    """A Dask scheduler with a worker, at a port."""
-    elsewhere = ["--no-dashboard", "--host", "127.0.0.1"]
-    commands = {
-        "scheduler": ["--port", str(port), *elsewhere],
-        "worker": [f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny", *elsewhere],
-    }
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", f"distributed.cli.dask_{what}", *options],
-            env=environment,
-            stderr=subprocess.DEVNULL,
-        )
-        for what, options in commands.items()
-    ]
-    try:
-        yield
-    finally:
-        for each in started:
-            each.kill()
-            each.wait()
+    """Runs it, and kills it."""
+    command = [sys.executable, "-c", SCHEDULER, str(port)]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(command, env=paths) as started:
+        try:
+            yield
+        finally:
+            started.kill()
 
 
 async def once_reachable(runner, work):

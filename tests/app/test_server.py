@@ -7,8 +7,6 @@ import json
 import math
 import random
 import re
-import shutil
-import subprocess
 import urllib.request
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +62,10 @@ def run():
 
         def run(coroutine, seconds=PATIENCE):
             waited = asyncio.wait_for(coroutine, seconds)
-            return elsewhere.submit(runner.run, waited).result()
+            try:
+                return elsewhere.submit(runner.run, waited).result()
+            except TimeoutError:
+                pytest.fail(f"{coroutine.__qualname__} is not through after {seconds} s")
 
         yield run
 
@@ -388,7 +389,7 @@ def test_in_a_flood_of_moves_others_are_answered_and_after_it_the_page_is(server
         for each in (page, other):
             each.leave()
 
-    run(body())
+    run(body(), 300)
 
 
 @pytest.mark.slow
@@ -401,10 +402,10 @@ def test_a_class_that_comes_at_once_gets_its_pages_one_after_the_other(server, r
             await answered(page, 2.3457)
             page.leave()
 
-    run(body())
+    run(body(), 300)
 
 
-def test_the_example_for_nginx_names_what_the_server_serves(root, html, tmp_path):
+def test_the_example_for_nginx_names_what_the_server_serves(root, html):
     text = (DOCS / "nginx.conf").read_text()
     places = dict(re.findall(r"location (?:= )?(\S+) \{([^}]*)\}", text))
     assert list(places) == ["/dashboard", "/dashboard/ws", "/health", "/"]
@@ -419,11 +420,6 @@ def test_the_example_for_nginx_names_what_the_server_serves(root, html, tmp_path
     assert "proxy_set_header Upgrade $http_upgrade;" in socket
     assert 'proxy_set_header Connection "upgrade";' in socket
     assert f"client_max_body_size {LONGEST_MESSAGE // 1024}k;" in text
-    if shutil.which("nginx"):
-        plain = re.sub(r"\n +(ssl_\w+ .*|listen .*)", "", text)
-        whole = tmp_path / "nginx.conf"
-        whole.write_text(f"pid {tmp_path}/pid; events {{}} http {{ {plain} }}")
-        subprocess.run(["nginx", "-t", "-c", str(whole), "-p", str(tmp_path)], check=True)
 
 
 KEYS = ("problem", "y", "theta", "variant", "draws", "runs", "f", "tour", "card", "ui", "", "%C3")

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 import zipfile
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from amci_explorer.state.case import Case
 from amci_explorer.views.train import about_training
 from bokeh.document import Document
 from own_problems import SQUARE
-from servers import run_apart
 from serving import PATIENCE
 
 import amci_core as amci
@@ -97,23 +97,20 @@ def one_place(monkeypatch):
     places.cache_clear()
 
 
-def train(body, state):
-    """Runs a body with a training session, and closes that."""
-
-    async def inside():
-        session = TrainingSession(state, Page())
-        try:
-            await body(session)
-        finally:
-            session.close()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            await asyncio.gather(*others, return_exceptions=True)
-
-    run_apart(inside())
+@asynccontextmanager
+async def session_of(state):
+    """A training session, which is closed at the end."""
+    session = TrainingSession(state, Page())
+    try:
+        yield session
+    finally:
+        session.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
 
 
-def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
-    async def body(session):
+async def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
+    async with session_of(state) as session:
         program("end")
         revisions = []
         session.watch = lambda: revisions.append(state.settings.revision)
@@ -129,11 +126,9 @@ def test_better_proposals_are_taken_under_one_name_and_chosen(state, program):
         assert name not in Case("tail-1d").options("variant")
         assert f"{name} was trained" in about_training(session)
 
-    train(body, state)
 
-
-def test_a_training_for_another_problem_changes_what_is_seen_when_it_is_used(state, program):
-    async def body(session):
+async def test_a_training_for_another_problem_changes_what_is_seen_when_it_is_used(state, program):
+    async with session_of(state) as session:
         program("end")
         session.start(request())
         state.open("peak")
@@ -141,8 +136,6 @@ def test_a_training_for_another_problem_changes_what_is_seen_when_it_is_used(sta
         assert (state.original, state.variant) == ("peak", "spline")
         session.use()
         assert (state.original, state.variant) == ("tail-1d", session.proposals.variant)
-
-    train(body, state)
 
 
 ENDS = {
@@ -154,8 +147,8 @@ ENDS = {
 
 
 @pytest.mark.parametrize("then", ENDS)
-def test_a_stop_or_a_failure_is_said_and_another_training_may_begin(state, program, then):
-    async def body(session):
+async def test_a_stop_or_a_failure_is_said_and_another_training_may_begin(state, program, then):
+    async with session_of(state) as session:
         program(then)
         session.start(request())
         if then.startswith("wait"):
@@ -169,11 +162,9 @@ def test_a_stop_or_a_failure_is_said_and_another_training_may_begin(state, progr
         await until(lambda: not session.busy)
         assert session.proposals
 
-    train(body, state)
 
-
-def test_who_waits_moves_up(state, program):
-    async def body(first):
+async def test_who_waits_moves_up(state, program):
+    async with session_of(state) as first:
         program("wait")
         others = [TrainingSession(Case("tail-1d"), Page()) for _ in "ab"]
         for each in (first, *others):
@@ -187,13 +178,10 @@ def test_who_waits_moves_up(state, program):
         await until(lambda: others[1].reports)
         others[1].close()
 
-    train(body, state)
 
-
-def test_a_browser_trains_one_at_a_time(state, program, monkeypatch):
+async def test_a_browser_trains_one_at_a_time(state, program, monkeypatch):
     monkeypatch.setenv("AMCI_TRAININGS", "2")
-
-    async def body(first):
+    async with session_of(state) as first:
         program("wait")
         theirs, same = (
             TrainingSession(Case("tail-1d"), Page(), browser)
@@ -206,20 +194,16 @@ def test_a_browser_trains_one_at_a_time(state, program, monkeypatch):
         theirs.close()
         same.close()
 
-    train(body, state)
-
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
-def test_the_process_ends_with_the_page(state, program):
-    async def body(session):
+async def test_the_process_ends_with_the_page(state, program):
+    async with session_of(state) as session:
         program("wait")
         session.start(request())
         await until(lambda: session.reports)
         pid = session.process.pid
         session.close()
         await until(lambda: not Path(f"/proc/{pid}").exists())
-
-    train(body, state)
 
 
 def test_a_problem_is_named_as_the_command_line_takes_it(new, state, tmp_path):

@@ -84,6 +84,7 @@ def its_tools_come_when_they_are_reached(opened):
     with opened.page.expect_download() as download:
         opened.page.keyboard.press("Enter")
     assert download.value.suggested_filename == "amci-tail-1d-densities-q2.svg"
+    assert "<svg" in download.value.path().read_text()[:200]
     tab_to(opened, "Pan")
     expect(tools).to_have_css("opacity", "1")
     pan = tools.get_by_role("button", name="Pan")

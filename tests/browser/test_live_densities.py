@@ -15,30 +15,17 @@ pytestmark = [
 
 QUERY = "?runs=4&draws=8"
 THETA, LEVEL = "Threshold θ", "Mismatch, nats"
-# Moves a handle as a hand does.
-HAND = """
-    const inputs = root => [...root.querySelectorAll("*")].flatMap(
-        el => [el, ...(el.shadowRoot ? inputs(el.shadowRoot) : [])])
-    const moved = (label, value) => {
-        const handle = inputs(document).find(el => el.ariaLabel == label)
-        handle.value = value
-        handle.dispatchEvent(new Event("input"))
-        return () => handle.dispatchEvent(new Event("change"))
-    }
-"""
-# Reads the picture before anybody can have answered.
-MOVED = f"""([label, value]) => {{{HAND}
-    const page = Bokeh.documents[0]
-    const source = page.get_model_by_name("densities")
+# Moves a handle as a hand does, and reads the picture before anybody can have answered.
+MOVED = """(handle, value) => {
+    const page = Bokeh.documents[0], source = page.get_model_by_name("densities")
     window.before = source.data
-    const let_go = moved(label, value)
-    const {{data}} = source
-    window.painted = data
+    handle.value = value
+    handle.dispatchEvent(new Event("input"))
+    const data = window.painted = source.data
     const bound = page.get_model_by_name("densities-threshold").data.x[0]
-    let_go()
-    return {{...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])),
-            bound}}
-}}"""
+    handle.dispatchEvent(new Event("change"))
+    return {...Object.fromEntries(Object.entries(data).map(([k, v]) => [k, [...v]])), bound}
+}"""
 ANSWERED = """source => ![window.before, window.painted].includes(
     Bokeh.documents[0].get_model_by_name(source).data)"""
 
@@ -55,7 +42,7 @@ def test_a_move_is_painted_before_the_server_is_asked(visit):
     opened.wait_for_end(4)
     opened.reach("Price θ")
     y = opened.value("Observation y")
-    found = opened.page.evaluate(MOVED, ["Price θ", -0.7])
+    found = opened.slider("Price θ").evaluate(MOVED, -0.7)
     for column, name in (("q1", "q1_plus"), ("q2", "q2")):
         expected = density("gain-loss", name, y, -0.7, found["x"])
         np.testing.assert_allclose(found[column], expected, 1e-8)
@@ -80,7 +67,7 @@ def keys_lead_from_handle_to_handle(opened):
 
 
 def the_mismatch_leads_along_its_path(opened):
-    found = opened.page.evaluate(MOVED, [LEVEL, 5.0])
+    found = opened.slider(LEVEL).evaluate(MOVED, 5.0)
     _, theta = amci.problem("tail-1d").at_mismatch(5.0, opened.value("Observation y"), 0.0)
     assert found["bound"] == pytest.approx(float(theta[0]), abs=1e-6)
 
@@ -119,7 +106,7 @@ def test_curves_follow_a_handle_before_it_is_let_go(visit):
     opened = visit("?draws=8")
     opened.wait_for_data("errors-amci", "error")
     opened.reach(THETA)
-    level, search = opened.value(LEVEL), opened.page.evaluate("() => location.search")
+    level, address = opened.value(LEVEL), opened.page.url
     with opened.dragged(opened.slider(THETA), by=-0.3):
         # The other handles follow.
         assert opened.value(LEVEL) < level - 1
@@ -133,37 +120,24 @@ def test_curves_follow_a_handle_before_it_is_let_go(visit):
         assert np.isfinite(opened.data("errors-amci", "error")).sum() > 10
         assert "howing" not in opened.status("errors")
         # Nothing else starts before it is let go.
-        assert opened.page.evaluate("() => location.search") == search
+        assert opened.page.url == address
     opened.wait("() => !location.search.includes('theta=3')")
     theta = opened.value(THETA)
     opened.wait_for_value(LEVEL, float(amci.problem("tail-1d").mismatch(1.0, theta)), within=0.01)
 
 
-def test_proposals_and_their_training_history_are_shown(visit):
-    opened = visit("?runs=20")
-    opened.wait_for_end(20)
+def test_proposals_are_chosen_and_their_training_history_is_played(visit):
+    opened = visit("?runs=4&draws=8")
     opened.unfold("Proposals")
-    trained = opened.data("densities", "q1")
+    trained = opened.wait_for_data("densities", "q1")
     opened.press("oracle")
     opened.wait_for_other("densities", "q1", trained)
-    np.testing.assert_allclose(
-        opened.data("densities", "q1"), opened.data("densities", "target"), 1e-9, 1e-20
-    )
     opened.wait_for_text("exact up to rounding")
-    opened.wait_for_end(20)
-    # On a logarithmic axis all of it is to be seen.
-    for column in ("low", "median", "high", "error"):
-        assert (opened.data("errors-amci", column) > 0).all()
     opened.press("spline")
     opened.wait_for_same_data("densities", "q1", trained)
     opened.page.get_by_role("button", name="First frame", exact=True).first.click()
     first = opened.wait_for_other("densities", "q1", trained)
-    history = amci.load_history("tail-1d")
-    untrained = history[0].proposals.q1_plus(torch.tensor([1.0]), torch.tensor([3.0]))
-    x = torch.tensor(opened.data("densities", "x"))
-    expected = untrained.log_prob(x[:, None]).exp().detach().numpy()
-    np.testing.assert_allclose(first, expected, rtol=1e-6, atol=1e-20)
-    opened.wait_for_text(f"step {history[0].step:,}, after")
+    opened.wait_for_text(f"step {amci.load_history('tail-1d')[0].step:,}, after")
     opened.page.get_by_role("button", name="Play", exact=True).first.click()
     opened.wait_for_other("densities", "q1", first)
     opened.wait_for_text("Training history: trained")
