@@ -58,7 +58,8 @@ def html(server: str) -> str:
 @pytest.fixture(scope="module")
 def run():
     """Runs coroutines in one event loop; a browser may have one in this thread."""
-    with ThreadPoolExecutor(1) as elsewhere, asyncio.Runner() as runner:
+    with ThreadPoolExecutor(1) as elsewhere:
+        runner = asyncio.Runner()
 
         def run(coroutine, seconds=PATIENCE):
             waited = asyncio.wait_for(coroutine, seconds)
@@ -68,6 +69,7 @@ def run():
                 pytest.fail(f"{coroutine.__qualname__} is not through after {seconds} s")
 
         yield run
+        elsewhere.submit(runner.close).result()
 
 
 # As long as an address may be, of values that no page writes.
