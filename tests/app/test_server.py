@@ -466,7 +466,6 @@ def memory(server: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_random_addresses_expressions_and_frames_leave_the_server_well(server, server_log, run):
     rng, before, begun = random.Random(0), memory(server), len(server_log.read_text())
     for _ in range(12):

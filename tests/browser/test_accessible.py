@@ -5,12 +5,7 @@ from axe import violations
 from playwright.sync_api import expect
 from visit import SIDEWAYS
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-two"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 FOCUSED = """() => {
     let found = document.activeElement

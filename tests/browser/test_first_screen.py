@@ -143,7 +143,6 @@ def test_on_a_phone_words_come_first_handles_stay_in_sight_and_nothing_is_tiny(a
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_every_problem_fits_every_screen(at):
     opened = at("&problem=gain-loss", width=DESK[0], height=DESK[1])
     opened.wait_for_end(RUNS)

@@ -3,12 +3,7 @@
 import pytest
 from cards import choose
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-one"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 
 def test_draws_come_one_by_one_and_take_no_round_trip(visit):

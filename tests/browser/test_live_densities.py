@@ -6,12 +6,7 @@ import torch
 
 import amci_core as amci
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-one"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 QUERY = "?runs=4&draws=8"
 THETA, LEVEL = "Threshold θ", "Mismatch, nats"

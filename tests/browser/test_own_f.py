@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-two"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 LABEL = "f(x, θ), then Enter"
 
 

@@ -16,12 +16,7 @@ from visit import SOURCE, Visit
 
 from amci_core.cli import app as cli
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-two"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 ATTACK = "<img src=nowhere onerror=window.attacked=true>"
 # Our page, of a problem whose every word is an attack. To visits with other draws an exception

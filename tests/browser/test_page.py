@@ -7,12 +7,7 @@ from amci_explorer.problems.presets import PRESETS
 from playwright.sync_api import expect
 from visit import Visit
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-one"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-one")]
 
 Y, THETA = "Observation y", "Threshold θ"
 

@@ -8,12 +8,7 @@ from cards import MAP_IMAGE, choose, click_on, open_diagnostics, open_map
 from playwright.sync_api import expect
 from visit import DATA
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-two"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 Y, THETA = "Observation y", "Threshold θ"
 

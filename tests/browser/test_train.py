@@ -5,12 +5,7 @@ import re
 import pytest
 from serving import PATIENCE
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.xdist_group("browser-two"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("browser-two")]
 
 
 def test_twenty_seconds_give_proposals_that_the_page_shows(visit):
