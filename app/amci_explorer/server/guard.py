@@ -46,10 +46,9 @@ POLICY = (
 INLINE = re.compile(r"<script\b(?![^>]*\bsrc=)")
 # Panel imports any module that an address under the first names; the page uses none of these.
 UNUSED = (f"/{COMPONENT_PATH}", "/autoload.js", "/metadata")
-# Bytes of a message's part and of a request. A move of a handle has a few hundred.
-LONGEST_MESSAGE = 32 * 2**10
-# Characters of an address behind its `?`. Panel makes a number of digits, and Python of 4,300.
-LONGEST_QUERY = 4_000
+# Bytes of a message's part and of a request; a move of a handle has a few hundred. Characters of an
+# address behind its `?`: Panel makes numbers of digits, and Python does so of 4,300 at most.
+LONGEST_MESSAGE, LONGEST_QUERY = 32 * 2**10, 4_000
 # Objects in a message: each is a change, an event or a value, and all are handled in one turn.
 MOST_OBJECTS = 200
 # Bytes of parts longer than a move that a session may send in its life: its models keep them.
@@ -100,8 +99,7 @@ def _find_handler(
         answer = dict(zip(("status", "text"), line, strict=True))
         return application.get_handler_delegate(request, Line, answer)
     if path.startswith("/docs/"):
-        name = {"name": path.removeprefix("/docs/")}
-        return application.get_handler_delegate(request, Documentation, name)
+        return application.get_handler_delegate(request, Documentation, {"name": path[6:]})
     return theirs(application, request, **options)
 
 
@@ -112,8 +110,7 @@ def _refusal(
     hosts = settings.allowed_ws_origin() or application.websocket_origins
     # A page of another site can have its own name point to this server, and read the answers.
     if not check_allowlist(request.host.lower(), sorted(hosts)):
-        name = f"{request.host[:40]!r}"
-        return 403, f"No such host: {name}. To add one: make serve ORIGIN=name:port"
+        return 403, f"No such host: {request.host[:40]!r}. Add it: make serve ORIGIN=name:port"
     if len(request.query) > LONGEST_QUERY:
         return 414, "The address is too long."
     # No file's name has a NUL; Tornado's files would fail at it.
