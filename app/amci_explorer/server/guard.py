@@ -46,8 +46,8 @@ POLICY = (
 INLINE = re.compile(r"<script\b(?![^>]*\bsrc=)")
 # Panel imports any module that an address under the first names; the page uses none of these.
 UNUSED = (f"/{COMPONENT_PATH}", "/autoload.js", "/metadata")
-# Bytes of a message's part and of a request; a move of a handle has a few hundred. Characters of an
-# address behind its `?`: Panel makes numbers of digits, and Python does so of 4,300 at most.
+# Bytes of a message's part and of a request; a move of a handle has a few hundred. Characters of
+# an address behind its `?`: Panel makes numbers of digits, and Python does so of 4,300 at most.
 LONGEST_MESSAGE, LONGEST_QUERY = 32 * 2**10, 4_000
 # Objects in a message: each is a change, an event or a value, and all are handled in one turn.
 MOST_OBJECTS = 200
