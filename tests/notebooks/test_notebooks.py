@@ -66,9 +66,15 @@ assert np.argmin(standard_errors) in (5, 6, 7)  # around c = mu
 assert counted == {T}
 assert errors[0.5]["MCMC"] == errors[0.5]["SNIS q2"] == 1
 assert all(max(of["amci"], of["snis-qm-stratified"]) < 0.005 for of in errors.values())
-assert not hit.any() and np.median(off) < 0.01
-assert 5 < questions(0.01) < 25 < 1000 < questions(0.1) < min(1500, questions(0.1, 0.0) / 3)
+assert not hit.any() and np.median(off) < 0.01 and off[second] < 0.05 < 0.15 < off[worst] < 0.25
+assert worst == 953 and many.verdict.level[worst] == "use more draws"
+assert v["learnt"][worst] > 100 * np.median(v["learnt"])
+assert v["untrained"].mean() > 1000 * v["learnt"].mean()
+assert 0.4 < sobol < 0.7
+assert 5 < questions(0.01) < 7.5 < 550 < questions(0.1) < min(750, questions(0.1, 0.0) / 3)
+assert questions(0.12) < 1000 < questions(0.13)
 assert curves["amci"].remse[0] > 20 * curves["snis-q2"].remse[0]
+assert curves["amci-cv"].remse[0] < 2 * curves["snis-q2"].remse[0]
 """,
     "06": """
 assert 0.55 < (success > 0.01).mean() < 0.65
