@@ -12,6 +12,7 @@ from scipy.stats import t as student
 from torch.distributions import Independent, Normal
 
 import amci_core as amci
+from amci_core.diagnostics.verdict import requirements_near
 from amci_core.flows import Proposals
 
 PROBLEM = amci.problem("tail-1d")
@@ -214,6 +215,14 @@ def test_a_reliable_verdict_names_what_it_rests_on(estimator, needed):
         r"reliable: about (\S+) draws determine its error, (\S+) are needed", alone
     )
     assert float(said[1]) >= float(said[2]) == needed
+
+
+@pytest.mark.parametrize(
+    ("y", "theta", "needed"), [(1.0, 3.0, 2), (1.0, 9.0, 28), (12.0, 3.0, 28)]
+)
+def test_a_long_check_says_nothing_beyond_its_cases_in_any_coordinate(y, theta, needed):
+    check = amci.load_proposals("tail-1d").card["configuration"]["verdict"]
+    assert requirements_near(check, np.array([y]), np.array([theta])).needed == needed
 
 
 def test_few_draws_and_infinite_errors_are_never_reliable_however_good_the_card():

@@ -69,6 +69,10 @@ def test_a_batch_of_cases_has_a_covariance_each_and_a_ratio_to_zero_no_error(mad
     assert np.isnan(near_zero.ratio(1, 0).standard_error)
     assert "standard error not known" in str(near_zero.ratio(1, 0))
     assert np.isfinite(near_zero.ratio(0, 1).standard_error)
+    # It is the denominator that has to be far from zero, by its own standard error.
+    between = amci.estimate_several(*made, y=0.15, draws=400)
+    assert 5 * between.standard_error[0] < between.value[0] < 5 * between.standard_error[1]
+    assert np.isfinite(between.ratio(1, 0).standard_error)
     assert "95 % interval" in str(near_zero.difference(1, 0))
     for i, j in ((0, 3), (-1, 0), ("x", 0)):
         with pytest.raises(ValueError, match=r"^mean: expected a whole number from 0 to 2"):
