@@ -42,8 +42,11 @@ def test_workers_give_the_numbers_of_this_process():
 @pytest.mark.slow
 def test_a_task_that_kills_its_worker_is_named_and_the_others_go_on():
     found = in_order(run_tasks(partial(deadly, 3), ITEMS, workers=2))
-    assert [done.value for done in found] == [None if i == 3 else i for i in ITEMS]
-    assert found[3].failure == "its worker died: killed, or out of memory"
+    died = "its worker died: killed, or out of memory"
+    assert found[3].failure == died
+    # Dask also blames a task that waited at each worker that died.
+    assert sum(done.failure == died for done in found) <= 2
+    assert all(done.value == done.item for done in found if done.failure is None)
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ SHAPES = {
     "q1": Style(
         "q₁ learnt", ESTIMATORS["snis-q1"].light, ESTIMATORS["snis-q1"].dark, (6, 2, 2, 2)
     ),
-    "q1_minus": Style("q₁⁻ learnt", "#997700", "#e6c84f", (8, 3)),
+    "q1_minus": Style("q₁⁻ learnt", "#8f6f00", "#e6c84f", (8, 3)),
     "q2": Style("q₂ learnt", ESTIMATORS["snis-q2"].light, ESTIMATORS["snis-q2"].dark, (2, 3)),
     "q1_complement": Style("q₁ᶜ learnt", "#007f86", "#45d3da", (1, 3)),
     "target": Style("g ∝ f p(x | y)", "#5a6570", "#aab4be"),

@@ -317,7 +317,7 @@ def runs_on(number):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
 def test_workers_and_trainings_end_within_three_seconds_of_a_server_that_is_killed():
-    paths = os.pathsep.join(filter(None, [*sys.path, str(ROOT / "tests")]))
+    paths = os.pathsep.join(filter(None, [str(ROOT / "tests"), *sys.path]))
     with subprocess.Popen(
         [sys.executable, "-c", PARENT],
         cwd=ROOT,

@@ -265,7 +265,7 @@ class Broken(td.Normal):
         ("likelihood", td.Normal(0.0, 1.0), "expected a function of x .*, got Normal$"),
         ("likelihood", lambda x: x, r"expected one of torch\.distributions"),
         ("likelihood", lambda x: td.Normal(0.0, 1.0), r"expected batch shape \(10000,\)"),
-        ("likelihood", lambda x: td.Normal(x, x), "raised ValueError: Expected param"),
+        ("likelihood", lambda x: td.Normal(x, x, True), "raised ValueError: Expected param"),
         ("likelihood", lambda x: td.Normal(np.sin(x.numpy()), 1.0), r".* torch\.sin"),
         (
             *("likelihood", lambda x: td.Normal(x[..., None] @ torch.ones(1, 1), 1.0)),

@@ -13,7 +13,7 @@ from serving import PATIENCE, ROOT
 
 # All densities that the page holds.
 DRAWN = """() => Bokeh.documents.flatMap(each => [...each.all_models]).map(
-    each => String(each.data?.density ?? "")).join("")"""
+    each => String(each.data?.q1 ?? "")).join("")"""
 
 
 @pytest.fixture
