@@ -1,5 +1,6 @@
 """What is computed for a case: densities on the line, error curves, and what presets claim."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -83,6 +84,8 @@ def test_error_curves_are_those_of_the_core_and_reuse_is_at_the_chosen_draws():
         np.testing.assert_array_equal(found[name].remse_quartiles, curve.remse_quartiles)
     reuse = STORE.reuse(settings).run()
     assert (reuse.runs, reuse.counts) == (6, (9, 9))
+    another = STORE.reuse(replace(settings, seed=6)).run()
+    assert not np.array_equal(another.remse, reuse.remse, equal_nan=True)
     assert {0.0, 1.0} <= {*reuse.alphas} & {*reuse.betas}
     # Those of the page.
     assert (TOTALS[0], TOTALS[-1]) == (2, 10_000)

@@ -109,7 +109,11 @@ def test_everything_is_valid_json_also_with_infinite_and_missing_numbers(state):
     results = content["results"]
     assert results["reuse"]["answers"]["variant"] == "oracle"
     assert results["reuse"]["complete"] is False
-    assert len(results["reuse"]["table"]) == reuse.remse.size
+    rows = [(row["alpha"], row["beta"], row["remse_mean"]) for row in results["reuse"]["table"]]
+    for i, alpha in enumerate(reuse.alphas):
+        for j, beta in enumerate(reuse.betas):
+            at = rows[i * len(reuse.betas) + j]
+            assert at == pytest.approx((alpha, beta, reuse.remse[i, j]), nan_ok=True)
     assert results["summary"]["table"][0]["name"] == "amci"
     # Weights that training has replaced are not named.
     assert "weights" in results["summary"]

@@ -188,6 +188,9 @@ def test_the_case_that_is_kept_is_a_case_of_its_own(case):
     case.open("cancer")
     assert case.reference.settings == kept
     assert case.same_reference is None
+    # Both cases have the same random numbers, whatever the seed is now.
+    case.set(seed=7)
+    assert case.reference.seed == 7
     case.compare(here=False)
     assert case.reference is None
 

@@ -12,7 +12,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.summary import summarize
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.case import Case
-from amci_explorer.text import number, slug
+from amci_explorer.text import number, percent, slug
 from amci_explorer.words import HELP
 from amci_explorer.words.curves import first, outside, value
 from amci_explorer.words.diagnosis import about_verdict
@@ -122,6 +122,10 @@ def test_a_sentence_that_begins_with_a_symbol_keeps_it():
 )
 def test_numbers_are_written_for_reading(value, text):
     assert number(value) == text
+
+
+def test_shares_are_per_cent_however_small():
+    assert [percent(v) for v in (1.0, 0.0312, 5e-4)] == ["100.0 %", "3.1 %", "0.05 %"]
 
 
 @pytest.mark.parametrize("name", HELP)
