@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from amci_explorer.numbers.answer import WAYS, find_answer
+from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.words.diagnosis import about_answer, about_terms, about_verdict
 from imperfect import Normal, imperfect
@@ -17,8 +18,7 @@ PAPER = amci.load_proposals("tail-1d", variant="paper")
 
 
 def found(problem, proposals, y, theta, *, draws=64, seed=0):
-    y, theta = problem.check(y, theta)
-    return diagnosis(problem, proposals, y=y, theta=theta, draws=draws, seed=seed)
+    return diagnosis(CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed))
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def test_weights_are_those_of_the_draws_and_the_harder_integral_has_fewer_effect
     np.testing.assert_allclose(all_of_it.log_weights, expected, atol=1e-9)
     below = above.x[:, 0] <= 1.5
     assert np.isnan(above.log_weights[below]).all()
-    assert above.nonzero == 2000 - below.sum() < 2000
-    assert above.effective < 0.5 * all_of_it.effective
+    assert above.core.nonzero_draws == 2000 - below.sum() < 2000
+    assert above.core.smallest_ess < 0.5 * all_of_it.core.smallest_ess
     assert "E₁ is the harder integral" in about_terms(broad, signed=False)
 
 
@@ -60,18 +60,18 @@ def test_the_tail_and_its_k_hat_are_those_of_its_largest_weights():
     narrow = replace(imperfect(), q2=Normal(lambda y, theta: y / 2 + 0 * theta, scale=0.55))
     term = found(PROBLEM, narrow, 1.0, 0.0).terms[1]
     # Weights exp((1 / 0.55^2 - 2) (x - y / 2)^2 / 2) have k = 1 - 2 * 0.55^2 = 0.4.
-    assert abs(term.k - 0.4) < 4 * term.error
+    assert abs(term.core.pareto_k - 0.4) < 4 * term.error
     width = term.edges[1] - term.edges[0]
     expects = np.trapezoid(term.tail_heights, term.tail) / width
     # The curve ends a little past the last draw.
-    assert expects == pytest.approx(3 * term.nonzero**0.5, rel=0.1)
+    assert expects == pytest.approx(3 * term.core.nonzero_draws**0.5, rel=0.1)
 
 
 def test_with_exact_proposals_every_draw_counts():
     last = found(PROBLEM, amci.load_proposals("tail-1d", variant="oracle"), 1.0, 3.0)
     for term in last.terms:
         np.testing.assert_allclose(term.log_weights, 0, atol=1e-9)
-        assert (term.k, len(term.tail)) == (-np.inf, 0)
+        assert (term.core.pareto_k, len(term.tail)) == (-np.inf, 0)
     assert last.level == "reliable"
     said = about_terms(last, signed=False)
     assert said.count("every draw counts") == 2

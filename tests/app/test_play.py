@@ -2,6 +2,7 @@ r"""Draws one by one: the numbers that are played are those of the core's estima
 
 import numpy as np
 import pytest
+from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.play import MOST, playback
 
 import amci_core as amci
@@ -13,7 +14,7 @@ from amci_core.estimators import PROPOSALS
 )
 def test_on_the_way_stands_the_estimate_of_the_page(name, y, theta):
     problem, proposals = amci.problem(name), amci.load_proposals(name)
-    found = playback(problem, proposals, y, theta, draws=64, seed=3)
+    found = playback(CaseDraws(problem, proposals, y, theta, draws=64, seed=3))
     each = {PROPOSALS[j]: 64 for j in proposals.present}
     expected = amci.estimate(problem, proposals, y, theta, draws=each, estimator="amci", seed=3)
     assert found.estimate[63] == pytest.approx(float(expected.value), rel=1e-9)
@@ -27,7 +28,7 @@ def test_on_the_way_stands_the_estimate_of_the_page(name, y, theta):
 @pytest.mark.parametrize("variant", ["spline", "oracle"])
 def test_estimates_are_the_ratios_of_what_the_dots_show_and_exact_for_exact_proposals(variant):
     problem, proposals = amci.problem("tail-1d"), amci.load_proposals("tail-1d", variant=variant)
-    found = playback(problem, proposals, 1.0, 0.5, seed=1)
+    found = playback(CaseDraws(problem, proposals, 1.0, 0.5, draws=64, seed=1))
     # Each a running mean in units of the last.
     first, second = (np.cumsum(lane.weight) / np.arange(1, MOST + 1) for lane in found.lanes)
     ratios = first / second * found.estimate[-1]

@@ -8,6 +8,7 @@ import torch
 from amci_explorer import plots
 from amci_explorer.colours import ESTIMATORS
 from amci_explorer.numbers import evaluated
+from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.numbers.marks import marks
 from amci_explorer.plots.amortization import layer_of
@@ -166,8 +167,7 @@ def test_diagnostics_show_weights_tails_and_the_estimate_in_per_cent_even_of_a_t
     name, variant, y, theta
 ):
     problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
-    case = dict(zip(("y", "theta"), problem.check(y, theta), strict=True))
-    found = diagnosis(problem, proposals, **case, draws=64, seed=0)
+    found = diagnosis(CaseDraws(problem, proposals, y, theta, draws=64, seed=0))
     *histograms, way = plots.diagnostics(problem, proposals, y, theta, draws=64)
     for term, histogram in zip(found.terms, histograms, strict=True):
         bars = next(each for each in histogram if isinstance(each, hv.Rectangles))

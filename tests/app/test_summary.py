@@ -3,6 +3,7 @@ r"""The line below the pictures, and the table that it unfolds."""
 import re
 
 import pytest
+from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.diagnosis import diagnosis
 from amci_explorer.numbers.summary import summarize
 from amci_explorer.text import number
@@ -16,7 +17,7 @@ PROBLEM = amci.problem("tail-1d")
 def summary(proposals, y=1.0, theta=3.0, draws=64):
     if isinstance(proposals, str):
         proposals = amci.load_proposals("tail-1d", variant=proposals)
-    return summarize(PROBLEM, proposals, y=y, theta=theta, draws=draws, seed=0)
+    return summarize(CaseDraws(PROBLEM, proposals, y, theta, draws=draws, seed=0))
 
 
 def line(card):
@@ -65,11 +66,11 @@ def test_a_verdict_is_that_of_the_default_estimator_unless_its_draws_contradict_
     name, variant, y, theta
 ):
     problem, proposals = amci.problem(name), amci.load_proposals(name, variant=variant)
-    y, theta = problem.check([y] * problem.dim, [theta] * problem.dim)
-    of = {"y": y, "theta": theta, "draws": 64, "seed": 0}
-    found, seen = summarize(problem, proposals, **of), diagnosis(problem, proposals, **of)
+    case = [y] * problem.dim, [theta] * problem.dim
+    draws = CaseDraws(problem, proposals, *case, draws=64, seed=0)
+    found, seen = summarize(draws), diagnosis(draws)
     assert (found.verdict, found.seen) == (seen.level, seen.draws)
-    assert found.effective == {term.name: term.effective for term in seen.terms}
+    assert found.effective == {term.name: term.core.smallest_ess for term in seen.terms}
     assert found.verdict == found.row("amci-cv" if variant == "spline" else "amci").verdict
     if variant == "paper":
         assert found.verdict == "do not trust"

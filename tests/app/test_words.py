@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from amci_explorer.compute.computations import computations_of
+from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.summary import summarize
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.case import Case
@@ -40,10 +41,8 @@ def test_the_script_prints_the_figures_of_the_strip(name, changes):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(script(choice), {})
-    y, theta = choice.pair
-    proposals = computations_of(name).proposals(choice)
-    of = {"y": y, "theta": theta, "draws": choice.draws, "seed": choice.seed}
-    expected = summarize(state.problem, proposals, **of)
+    case = state.problem, computations_of(name).proposals(choice), *choice.pair
+    expected = summarize(CaseDraws(*case, draws=choice.draws, seed=choice.seed))
     assert "nan" not in printed.getvalue()
     lines = re.findall(r"^(\S+): mu = (\S+), standard error (\S+)", printed.getvalue(), re.M)
     for (name, center, error), row in zip(lines, expected.rows, strict=True):

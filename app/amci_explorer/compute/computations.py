@@ -26,7 +26,7 @@ from amci_core.parallel import Stream
 from amci_core.reference import ReferenceValue
 from amci_explorer.numbers import evaluated
 from amci_explorer.numbers.answer import CaseAnswer, find_answer
-from amci_explorer.numbers.case import shown_estimators
+from amci_explorer.numbers.case import CaseDraws, shown_estimators
 from amci_explorer.numbers.diagnosis import Diagnosis, diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.known import Mu, exact
@@ -127,37 +127,29 @@ class Computations:
         near = error <= LARGEST_ERROR * abs(value)
         return Mu(value, error / abs(value), "reference") if near and value else Mu()
 
-    def _case(self, settings: Settings) -> dict[str, Any]:
-        """What a computation from the draws of one case takes."""
-        y, theta = self.problem.check(*settings.pair)
-        return {
-            "problem": self.problem,
-            "proposals": self.proposals(settings),
-            "y": y,
-            "theta": theta,
-            "draws": settings.draws,
-            "seed": settings.seed,
-            "mu": self.mu(settings),
-        }
+    def _seen(self, settings: Settings) -> CaseDraws:
+        """The draws of one case."""
+        counts: dict[str, Any] = {"draws": settings.draws, "seed": settings.seed}
+        case = self.problem, self.proposals(settings), *settings.pair
+        return CaseDraws(*case, **counts, mu=self.mu(settings))
 
     def summary(self, settings: Settings) -> Stream[Summary]:
         """The figures of the case, in a single part."""
-        return _single(lambda: summarize(**self._case(settings)))
+        return _single(lambda: summarize(self._seen(settings)))
 
     def playback(self, settings: Settings, coordinate: int) -> Stream[Playback]:
         """Draws one by one along a coordinate of x, from 1 on, in a single part."""
-        return _single(lambda: playback(**self._case(settings), coordinate=coordinate - 1))
+        return _single(lambda: playback(self._seen(settings), coordinate - 1))
 
     def diagnosis(self, settings: Settings) -> Stream[Diagnosis]:
         """What the draws say of every term's proposal, in a single part."""
-        return _single(lambda: diagnosis(**self._case(settings)))
+        return _single(lambda: diagnosis(self._seen(settings)))
 
     def answer(self, settings: Settings) -> Stream[CaseAnswer]:
         """An estimate to 1 %, in as many ways as it takes, in a single part."""
-        case = self._case(settings)
-        asked = {name: case[name] for name in ("problem", "proposals", "y", "theta", "seed")}
+        case = self.problem, self.proposals(settings), *settings.pair
         limits: dict[str, Any] = {"relative_error": PRECISION, "draws": MOST_DRAWS}
-        return _single(lambda: find_answer(**asked, **limits))
+        return _single(lambda: find_answer(*case, **limits, seed=settings.seed))
 
     def amortization(
         self, settings: Settings, across: str, upwards: str

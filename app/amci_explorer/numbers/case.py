@@ -25,6 +25,7 @@ from amci_core.estimators.draws import (
 from amci_core.evaluation.runs import default_estimators
 from amci_core.flows import Proposals
 from amci_core.models import Problem
+from amci_explorer.numbers.known import Mu, exact
 
 # A verdict takes many draws.
 LEAST_DIAGNOSED = 1000
@@ -60,8 +61,10 @@ class CaseDraws:
         theta: The parameter of f, (D_theta,).
         draws: Draws from each proposal that the first estimate has.
         seed: Whole number >= 0.
+        mu: What estimates are compared with; by default what the problem knows.
 
     Attributes:
+        first: Draws from each proposal that the first estimate has.
         n: Draws from each proposal, all together.
         draws: All draws, as estimators see them.
         points: Where each proposal's lie, by its name, (n, D).
@@ -71,9 +74,19 @@ class CaseDraws:
     """
 
     def __init__(
-        self, problem: Problem, proposals: Proposals, y: Any, theta: Any, *, draws: int, seed: int
+        self,
+        problem: Problem,
+        proposals: Proposals,
+        y: Any,
+        theta: Any,
+        *,
+        draws: int,
+        seed: int,
+        mu: Mu | None = None,
     ) -> None:
-        y, theta = problem.check(y, theta)
+        self.problem, self.proposals, self.first, self.seed = problem, proposals, draws, seed
+        self.y, self.theta = y, theta = problem.check(y, theta)
+        self.mu = mu or exact(problem, y, theta)
         self._sampler = sampler = Sampler(problem, proposals, y, theta)
         self._present = proposals.present
         self._evidence = requirements_of(proposals, y, theta)

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from amci_core.diagnostics import LEVELS, TermDiagnostics, pareto_tail
 from amci_core.estimators.draws import Array
-from amci_core.flows import Proposals
-from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws
-from amci_explorer.numbers.known import Mu, exact
+from amci_explorer.numbers.known import Mu
 
 BINS = 40
 # Draws of less than this share of the mean weight, as a power of ten, are not drawn.
@@ -34,36 +31,25 @@ class TermWeights:
 
     Arguments:
         name: The term, such as E1_plus.
-        proposal: The proposal that they come from, such as q1_plus.
+        core: What the core says of them.
         x: The draws, (n, D).
         log_weights: log10 of t w over its mean, (n,); NaN where t w is zero.
         edges: Edges of the bins of the histogram of these, B + 1.
         heights: Draws in each bin, B.
         tail: Where the fitted tail is followed, in log10 of t w over its mean.
         tail_heights: Draws that it expects in a bin there.
-        k: Pareto k-hat; NaN where it cannot be judged, -inf where there is no tail.
-        error: Its standard error.
-        threshold: The largest k-hat that ArviZ calls good with so many draws.
-        effective: Effective sample size, in draws: the smaller of what these draws and the draws
-            of all components show.
-        nonzero: Draws at which t w is not zero.
-        largest: Share of the largest.
+        error: Standard error of Pareto k-hat.
     """
 
     name: str
-    proposal: str
+    core: TermDiagnostics
     x: Array
     log_weights: Array
     edges: Array
     heights: Array
     tail: Array
     tail_heights: Array
-    k: float
     error: float
-    threshold: float
-    effective: float
-    nonzero: int
-    largest: float
 
 
 @dataclass(frozen=True)
@@ -93,28 +79,8 @@ class Diagnosis:
     along: Any
 
 
-def diagnosis(
-    problem: Problem,
-    proposals: Proposals,
-    *,
-    y: Tensor,
-    theta: Tensor | None,
-    draws: int,
-    seed: int,
-    mu: Mu | None = None,
-) -> Diagnosis:
-    """Weights and verdict, and the estimate along more and more of the draws.
-
-    Arguments:
-        problem: The problem.
-        proposals: Proposals for it.
-        y: A single one, checked, (D_y,).
-        theta: A single one, checked, (D_theta,), or None.
-        draws: Draws from each proposal that are asked for; at least 1,000 are looked at.
-        seed: Whole number >= 0.
-        mu: What the estimate is compared with; by default what the problem knows.
-    """
-    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
+def diagnosis(seen: CaseDraws) -> Diagnosis:
+    """Weights and verdict, and the estimate along more and more of the draws."""
     rows = []
     for stop in np.unique(np.rint(np.geomspace(4, seen.n, STOPS)).astype(int)).tolist():
         plain, found = (seen.estimate(name, stop) for name in ("amci", "amci-cv"))
@@ -122,7 +88,7 @@ def diagnosis(
     verdict = (plain if plain.verdict.level == LEVELS[-1] else found).verdict
     return Diagnosis(
         draws=seen.n,
-        mu=mu or exact(problem, y, theta),
+        mu=seen.mu,
         estimate=float(found.value),
         terms=tuple(
             _weights(name, term, seen.points[term.proposal])
@@ -153,17 +119,12 @@ def _weights(name: str, term: TermDiagnostics, x: Array) -> TermWeights:
         density = fitted.log_density(tail * LOG_10) * LOG_10
     return TermWeights(
         name=name,
-        proposal=term.proposal,
+        core=term,
         x=x,
         log_weights=log_weights,
         edges=edges,
         heights=heights.astype(np.float64),
         tail=tail[density > 0],
         tail_heights=(fitted.size * width * density)[density > 0],
-        k=float(term.pareto_k),
         error=fitted.error,
-        threshold=float(term.pareto_threshold),
-        effective=float(term.smallest_ess),
-        nonzero=int(term.nonzero_draws),
-        largest=float(term.largest_weight),
     )

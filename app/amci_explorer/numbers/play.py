@@ -6,15 +6,12 @@ __all__ = ["MOST", "Playback", "playback"]
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from amci_core.estimators.draws import PROPOSALS, TERMS, Array, Draws
-from amci_core.flows import Proposals
-from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws
-from amci_explorer.numbers.known import Mu, exact
+from amci_explorer.numbers.known import Mu
 
 # Draws from each proposal, and numbers of draws at which the standard error is computed.
 MOST, STOPS = 500, 60
@@ -59,34 +56,14 @@ class Playback:
     mu: Mu
 
 
-def playback(
-    problem: Problem,
-    proposals: Proposals,
-    y: Any,
-    theta: Any,
-    *,
-    draws: int = 64,
-    coordinate: int = 0,
-    seed: int = 0,
-    mu: Mu | None = None,
-) -> Playback:
-    """The first 500 of `CaseDraws`, with what each brings and the estimates along the way.
+def playback(seen: CaseDraws, coordinate: int = 0) -> Playback:
+    """The first 500 draws, with what each brings and the estimates along the way.
 
     Arguments:
-        problem: What is integrated.
-        proposals: What is drawn from.
-        y: The observation, as `Problem.check` takes it.
-        theta: The parameter of f, as `Problem.check` takes it.
-        draws: Draws from each proposal of the page's estimate: the first ones.
+        seen: The draws.
         coordinate: Which coordinate of x is looked at, from 0 on.
-        seed: Whole number >= 0.
-        mu: What the estimate is compared with; by default what the problem knows.
-
-    Raises:
-        ValueError: see `amci_core.estimate`.
     """
-    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
-    stops = np.unique([min(draws, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
+    stops = np.unique([min(seen.first, MOST), *np.rint(np.geomspace(2, MOST, STOPS)).astype(int)])
     errors = [math.nan, *(float(seen.estimate("amci", n).standard_error) for n in stops.tolist())]
     counts = np.arange(1, MOST + 1)
     lanes, logs = [], {"E2": seen.draws.log_E2}
@@ -109,7 +86,7 @@ def playback(
         np.where(np.isfinite(log_E2), estimate, np.nan),
         _snis(seen.draws, len(lanes)),
         np.array(errors)[np.searchsorted(stops, counts, side="right")],
-        mu or exact(problem, y, theta),
+        seen.mu,
     )
 
 

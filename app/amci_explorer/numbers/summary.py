@@ -5,25 +5,19 @@ from __future__ import annotations
 __all__ = ["Row", "Summary", "summarize"]
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import amci_core as amci
 from amci_core.diagnostics import LEVELS
 from amci_core.estimation import Estimate
-from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
-from amci_core.models import Problem
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
-from amci_explorer.numbers.known import Level, Mu, exact, level
+from amci_explorer.numbers.known import Level, Mu, level
 from amci_explorer.text import in_symbols
 
 RELIABLE, _, NO_TRUST = LEVELS
 # Relative spread of weights, or of estimates, below which they are equal but for rounding.
 ROUNDING = 1e-12
-# Draws of a proposal that pictures show.
-MOST_POINTS = 200
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,6 @@ class Summary:
         reason: The first reason for it, a few words.
         mu: What the estimates are compared with.
         training: Seconds of training of the proposals that AMCI draws from; NaN if not recorded.
-        points: The first draws of AMCI from each proposal, by its name, (n, D).
     """
 
     rows: tuple[Row, ...]
@@ -93,47 +86,28 @@ class Summary:
     reason: str
     mu: Mu
     training: float = math.nan
-    points: Mapping[str, Array] = field(default_factory=dict)
 
     def row(self, name: str) -> Row:
         """An estimator's row."""
         return next(row for row in self.rows if row.name == name)
 
 
-def summarize(
-    problem: Problem,
-    proposals: Proposals,
-    *,
-    y: Any,
-    theta: Any,
-    draws: int,
-    seed: int,
-    mu: Mu | None = None,
-) -> Summary:
-    """Runs every estimator once, each with as many total draws as AMCI with `draws` of each.
-
-    Errors are counted from `mu`, by default what the problem knows.
-
-    Raises:
-        ValueError: see `amci_core.estimate`.
-    """
-    mu = mu or exact(problem, y, theta)
-    total = draws * len(proposals.present)
-    seen = CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed)
-    estimates = {"amci": seen.estimate("amci", draws)}
+def summarize(seen: CaseDraws) -> Summary:
+    """Runs every estimator once, each with as many total draws as AMCI with the first of these."""
+    case = seen.problem, seen.proposals, seen.y, seen.theta
+    total = seen.first * len(seen.proposals.present)
+    estimates = {"amci": seen.estimate("amci", seen.first)}
     n = estimates["amci"].draws
-    for name in shown_estimators(problem, proposals)[1:]:
+    for name in shown_estimators(seen.problem, seen.proposals)[1:]:
         if name != "bound":
-            estimates[name] = amci.estimate(
-                problem, proposals, y, theta, draws=n, estimator=name, seed=seed
-            )
+            estimates[name] = amci.estimate(*case, draws=n, estimator=name, seed=seen.seed)
     # AMCI is judged by all of its draws, once.
     judged = {name: seen.estimate(name, seen.n) for name in ("amci", "amci-cv")}
     alone, best = judged.values()
     found = alone if alone.verdict.level == NO_TRUST else best
     return Summary(
         rows=tuple(
-            _row(name, each, judged.get(name, each), mu, problem.f_range)
+            _row(name, each, judged.get(name, each), seen.mu, seen.problem.f_range)
             for name, each in estimates.items()
         ),
         total=total,
@@ -142,14 +116,13 @@ def summarize(
         effective={
             term: float(diagnosed.smallest_ess)
             for term, diagnosed in alone.diagnostics.items()
-            if term != "E2" or proposals.q2 is not None
+            if term != "E2" or seen.proposals.q2 is not None
         },
-        level=level(problem, proposals, y, theta),
+        level=level(*case),
         verdict=str(found.verdict.level),
         reason=_reason(found),
-        mu=mu,
-        training=_training_seconds(proposals),
-        points={name: x[: min(draws, MOST_POINTS)] for name, x in seen.points.items()},
+        mu=seen.mu,
+        training=_training_seconds(seen.proposals),
     )
 
 

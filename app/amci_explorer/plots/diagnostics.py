@@ -13,6 +13,7 @@ import numpy as np
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.colours import ESTIMATORS, SHAPES
+from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights, diagnosis
 from amci_explorer.plots.style import axis, draws_ticks, frame, short_ticks
 from amci_explorer.text import terms
@@ -55,8 +56,7 @@ def diagnostics(
         >>> len(diagnostics(problem, amci.load_proposals(problem), 1.0, 3.0))
         3
     """
-    y, theta = problem.check(y, theta)
-    found = diagnosis(problem, proposals, y=y, theta=theta, draws=draws, seed=seed)
+    found = diagnosis(CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed))
     names = terms(signed=any(term.name == "E1_minus" for term in found.terms))
     parts = [weights_histogram(term, names[term.name], dark=dark) for term in found.terms]
     way = running_estimate(found, dark=dark)

@@ -47,12 +47,14 @@ def about_terms(found: Diagnosis, *, signed: bool) -> str:
     rows = [
         (
             pretty(term.name, signed=signed),
-            pretty(term.proposal, signed=signed),
+            pretty(term.core.proposal, signed=signed),
             "every draw counts"
-            if term.effective > ALL * found.draws
-            else f"{effective(term.effective)} of {found.draws:,}",
-            f"{about_k(term)} (good below {term.threshold:.2f})",
-            percent(term.largest) if term.nonzero else "all weights are zero",
+            if term.core.smallest_ess > ALL * found.draws
+            else f"{effective(float(term.core.smallest_ess))} of {found.draws:,}",
+            f"{about_k(term)} (good below {term.core.pareto_threshold:.2f})",
+            percent(float(term.core.largest_weight))
+            if term.core.nonzero_draws
+            else "all weights are zero",
         )
         for term in found.terms
     ]
@@ -63,7 +65,7 @@ def about_terms(found: Diagnosis, *, signed: bool) -> str:
 
 
 def _harder(found: Diagnosis) -> str:
-    costs = [found.draws / max(term.effective, 1e-9) - 1 for term in found.terms]
+    costs = [found.draws / max(float(term.core.smallest_ess), 1e-9) - 1 for term in found.terms]
     if max(costs) < max(HARDER * min(costs), 1 / ALL - 1):
         return "Which integral is harder is not clear at this number of draws."
     term = found.terms[costs.index(max(costs))]
@@ -72,11 +74,12 @@ def _harder(found: Diagnosis) -> str:
 
 def about_k(term: TermWeights) -> str:
     """The tail's k-hat, or why there is none."""
-    if math.isnan(term.k):
+    k = float(term.core.pareto_k)
+    if math.isnan(k):
         return "too few to say"
-    if math.isinf(term.k):
+    if math.isinf(k):
         return "no tail"
-    return f"{term.k:.2f} ± {term.error:.2f}".replace("-", "−")
+    return f"{k:.2f} ± {term.error:.2f}".replace("-", "−")
 
 
 def pretty(name: str, *, signed: bool) -> str:
