@@ -14,7 +14,7 @@ import pytest
 import amci_core as amci
 from amci_core.evaluation import Cases, Sweep
 from benchmarks.paper.__main__ import FIGURES, main
-from benchmarks.paper.drawing import Canvas, error_curves, save
+from benchmarks.paper.drawing import Canvas, error_curves, quantiles, save
 
 COMMAND = [sys.executable, "-m", "benchmarks.paper"]
 
@@ -91,3 +91,12 @@ def test_the_same_figure_is_the_same_file(tmp_path):
         files.append([path.read_bytes() for path in save(canvas.figure, folder, "it")])
         assert sorted(os.listdir(folder)) == ["it.pdf", "it.svg"]
     assert files[0] == files[1]
+
+
+def test_errors_of_quantiles_are_their_spread():
+    rng = np.random.default_rng(2)
+    values, stated = quantiles(rng.standard_normal((200, 500)), [0.25, 0.5, 0.95])
+    np.testing.assert_allclose(np.sqrt(np.mean(stated**2, 1)), values.std(axis=1), rtol=0.2)
+    (largest,), (unknown,) = quantiles(np.array([[1.0], [np.inf]]), [1.0])
+    assert largest == np.inf
+    assert not unknown > 0

@@ -76,7 +76,6 @@ class Cases:
     """
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        self._rows = rows
         first = rows.drop_duplicates("case")
         self.number: Array = first["case"].to_numpy()
         self.y, self.theta = (np.stack(first[name].to_list()) for name in ("y", "theta"))
@@ -89,10 +88,6 @@ class Cases:
 
     def __len__(self) -> int:
         return len(self.number)
-
-    def only(self, rank: int) -> Cases:
-        """The case of that rank, alone."""
-        return Cases(self._rows[self._rows["case"] == self.number[rank]])
 
     def __repr__(self) -> str:
         return f"Cases: {len(self.number):,} cases with errors of {', '.join(self.by_name)}"
@@ -118,15 +113,11 @@ class Cases:
     def summary(self, name: str) -> dict[str, list[float]]:
         """Quantiles over the cases, and shares of cases, for B totals."""
         figures = self.by_name[name]
-
-        def over_cases(figure: str, level: float) -> Array:
-            (values,), _ = quantiles(figures[figure], [level])
-            return np.asarray(values)
-
-        summary = {f"remse_{name}": over_cases("remse", level) for name, level in LEVELS.items()}
-        summary["mse_median"] = over_cases("mse", 0.5)
+        over_cases = quantiles(figures["remse"], list(LEVELS.values()))
+        summary = {f"remse_{level}": q for level, q in zip(LEVELS, over_cases, strict=True)}
+        (summary["mse_median"],) = quantiles(figures["mse"], [0.5])
         for level in ("q25", "median", "q75"):
-            summary[f"runs_{level}"] = over_cases(f"remse_{level}", 0.5)
+            (summary[f"runs_{level}"],) = quantiles(figures[f"remse_{level}"], [0.5])
         summary["cases"] = (~np.isnan(figures["remse"])).sum(axis=0)
         summary["failed"] = figures["failed"].sum(axis=0)
         summary["undetermined"] = (~figures["determined"]).mean(axis=0)

@@ -88,7 +88,7 @@ class Curve:
     @cached_property
     def quartiles(self) -> Array:
         """25 %, median and 75 % of squared errors in units of the truth's squared, (3, *, B)."""
-        return quantiles(self._squares, QUARTILES)[0]
+        return quantiles(self._squares, QUARTILES)
 
     @cached_property
     def effective(self) -> Array:

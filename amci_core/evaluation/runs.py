@@ -17,6 +17,7 @@ __all__ = [
     "runs_by_draws",
 ]
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -330,30 +331,12 @@ def least_effective(runs: Any) -> Any:
     return np.clip(runs / 4, 25, 200)
 
 
-def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:
-    """Quantiles of values (n, *) along the first axis, (L, *), and their standard errors.
-
-    NaN values are left out. Of n values about n p +- sqrt(n p (1 - p)) lie below the quantile p:
-    its standard error is half the distance between the order statistics of these two ranks, rough
-    below some 20 values. It is zero for the largest value, and NaN for a single one.
-    """
-    n = (~np.isnan(values)).sum(axis=0)
-    ordered = np.sort(values, axis=0)
-    p = np.array(levels).reshape(-1, *[1] * n.ndim)
-    step = np.sqrt(p * (1 - p) / np.maximum(n, 1))
-
-    def at(level: Array) -> Array:
-        place = level.clip(0, 1) * np.maximum(n - 1, 0)
-        low = np.floor(place).astype(np.int64)
-        part = place - low
-        first = np.take_along_axis(ordered, low, axis=0)
-        above = np.minimum(low + 1, np.maximum(n - 1, 0))
-        second = np.take_along_axis(ordered, above, axis=0)
-        flat = (part == 0) | (first == second)
-        return np.where(flat, first, first + part * (second - first))
-
-    with np.errstate(invalid="ignore"):
-        return at(p + 0 * step), np.where(n > 1, (at(p + step) - at(p - step)) / 2, np.nan)
+def quantiles(values: Array, levels: Sequence[float]) -> Array:
+    """Quantiles of values (n, *) along the first axis, (L, *); NaN values are left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where all values are NaN
+        finite = np.minimum(values, np.finfo(np.float64).max)
+        return np.asarray(np.nanquantile(finite, levels, axis=0))
 
 
 def chosen_estimators(

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 import amci_core as amci
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
-from amci_core.evaluation.runs import QUARTILES, quantiles
+from amci_core.evaluation.runs import QUARTILES
 from amci_core.models.tail import GaussianTail
 from amci_core.parallel import run_tasks
-from benchmarks.paper.drawing import Canvas
+from benchmarks.paper.drawing import Canvas, quantiles
 from benchmarks.paper.studies import Studies
 
 # Total draws at which gains are read.

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import amci_core as amci
 from amci_core.evaluation import Cases, read_sweep
 from amci_core.evaluation.cases import MARGIN
-from amci_core.evaluation.runs import quantiles
 from benchmarks.paper.__main__ import FIGURES
 from benchmarks.paper.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
+from benchmarks.paper.drawing import quantiles
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "figures.md"
 PICTURES = PAGE.with_name("figures")

@@ -2,9 +2,9 @@ r"""How figures look: axes, error curves with bands, and files in SVG and PDF.""
 
 from __future__ import annotations
 
-__all__ = ["Canvas", "error_curves", "save"]
+__all__ = ["Canvas", "error_curves", "quantiles", "save"]
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import Cases
-from amci_core.evaluation.runs import quantiles
 from amci_core.io import replacing
 
 # Inches of a panel, and of what stands around it.
@@ -110,6 +109,32 @@ def error_curves(
     panel.set_xscale("log")
     panel.set_yscale("log")
     _limit(panel, shown, figure)
+
+
+def quantiles(values: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+    """Quantiles of values (n, *) along the first axis, (L, *), and their standard errors.
+
+    NaN values are left out. Of n values about n p +- sqrt(n p (1 - p)) lie below the quantile p:
+    its standard error is half the distance between the order statistics of these two ranks, rough
+    below some 20 values. It is zero for the largest value, and NaN for a single one.
+    """
+    n = (~np.isnan(values)).sum(axis=0)
+    ordered = np.sort(values, axis=0)
+    p = np.array(levels).reshape(-1, *[1] * n.ndim)
+    step = np.sqrt(p * (1 - p) / np.maximum(n, 1))
+
+    def at(level: Array) -> Array:
+        place = level.clip(0, 1) * np.maximum(n - 1, 0)
+        low = np.floor(place).astype(np.int64)
+        part = place - low
+        first = np.take_along_axis(ordered, low, axis=0)
+        above = np.minimum(low + 1, np.maximum(n - 1, 0))
+        second = np.take_along_axis(ordered, above, axis=0)
+        flat = (part == 0) | (first == second)
+        return np.where(flat, first, first + part * (second - first))
+
+    with np.errstate(invalid="ignore"):
+        return at(p + 0 * step), np.where(n > 1, (at(p + step) - at(p - step)) / 2, np.nan)
 
 
 def _band(own: Any, band: str, figure: str, name: str) -> tuple[Array, Array] | None:

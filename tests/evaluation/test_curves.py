@@ -10,7 +10,7 @@ from imperfect import imperfect
 from scipy.stats import binom
 
 import amci_core as amci
-from amci_core.evaluation.runs import quantiles, runs_by_draws
+from amci_core.evaluation.runs import runs_by_draws
 
 PROBLEM = amci.problem("tail-1d")
 ORACLE = amci.load_proposals("tail-1d", variant="oracle")
@@ -217,12 +217,3 @@ def test_bad_arguments_are_named(changed, message):
     arguments = {"problem": PROBLEM, "proposals": IMPERFECT, "y": 1.0, "theta": 3.0} | changed
     with pytest.raises(ValueError, match=f"^{message}"):
         amci.error_curves(**arguments)
-
-
-def test_errors_of_quantiles_are_their_spread():
-    rng = np.random.default_rng(2)
-    values, stated = quantiles(rng.standard_normal((200, 500)), [0.25, 0.5, 0.95])
-    np.testing.assert_allclose(np.sqrt(np.mean(stated**2, 1)), values.std(axis=1), rtol=0.2)
-    (largest,), (unknown,) = quantiles(np.array([[1.0], [np.inf]]), [1.0])
-    assert largest == np.inf
-    assert not unknown > 0

@@ -49,8 +49,7 @@ def test_points_outside_the_support_have_no_density():
     y = torch.tensor([500.0, 400.0])
     assert (PROBLEM.log_joint(outside, y) == -torch.inf).all()
     assert torch.isfinite(PROBLEM.f(outside, None)).all()
-    with pytest.raises(ValueError, match=r"c0: expected .* got nan"):
-        PROBLEM.log_joint(torch.tensor([[math.nan, 0.3]]), y)
+    assert PROBLEM.log_joint(torch.tensor([[math.nan, 0.3]]), y).isnan().all()
 
 
 def test_draws_follow_the_model():
