@@ -75,7 +75,8 @@ def load_proposals(
         optimal: Mapping[str, Any] = chosen.optimal_proposals() or {}
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
         parts: Any = {name: optimal.get(name) for name in NAMES}
-        return Proposals(chosen.name, ORACLE, card=note, fingerprint=chosen.fingerprint, **parts)
+        parts |= {"fingerprint": chosen.fingerprint, "source": chosen}
+        return Proposals(chosen.name, ORACLE, card=note, **parts)
     return _load(chosen, pretrained_root() / chosen.name / named)
 
 
@@ -194,6 +195,7 @@ def _built(chosen: Problem, folder: Path, config: Mapping[str, Any]) -> Proposal
         {"configuration": config, "evaluation": evaluation},
         flows.get("q1_complement"),
         chosen.fingerprint,
+        chosen,
     )
 
 

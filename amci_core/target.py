@@ -134,5 +134,5 @@ def fallback_proposals(problem: TargetProblem, proposals: Proposals) -> Proposal
     q = proposals.q2 or Proposals.from_defensive(problem).q1_plus
     q1_minus = None if problem.nonnegative else q
     note = "q1 has not been learnt for this f: draws of q2, or of the prior, stand in for it."
-    known: Any = {"card": {"note": note}, "fingerprint": problem.fingerprint}
+    known: Any = {"card": {"note": note}, "fingerprint": problem.fingerprint, "source": problem}
     return Proposals(problem.name, FALLBACK, q, q1_minus, proposals.q2, **known)

@@ -50,7 +50,7 @@ GROUPS = {
     },
     "Proposals": {
         "amci": ("load_proposals", "load_history", "fallback_proposals", "Proposals"),
-        "amci_core.flows": ("AtContext", "HistoryEntry"),
+        "amci_core.flows": ("AtContext", "HistoryEntry", "PosteriorDraws"),
     },
     "Training": {
         "amci": ("learn", "Choices"),

@@ -26,6 +26,7 @@ from amci_core.estimators.uncertainty import (
     Uncertainty,
     table_errors,
 )
+from amci_core.flows.posterior import inference_data, resampled_rows
 from amci_core.printing import Printed
 
 # The level of the interval that is shown.
@@ -276,6 +277,40 @@ class Estimate(EstimateBase):
     def verdict(self) -> Verdict:
         """Whether it can be believed, (*), with reasons in words for single cases."""
         return judge(self._control, self.errors, self.requirements)
+
+    def to_arviz(self) -> Any:
+        """ArviZ's InferenceData of a single estimate.
+
+        `posterior` has f, in units of f, at the draws of all components, resampled by their
+        weights to follow p(x | y): its mean is an estimate of mu, less precise than this one.
+        `weighted_draws` has the draws themselves in the columns that `estimate_from_draws` reads,
+        which by the same estimator gives the same value; with a shift f there is f - shift.
+
+        Raises:
+            ImportError: neither arviz-base nor arviz is installed.
+            ValueError: the estimate is of several cases, or came without diagnosis.
+
+        Example:
+            >>> import amci_core as amci
+            >>> e = amci.estimate("tail-1d", y=1.0, theta=3.0, draws=1000)
+            >>> data = e.to_arviz()
+            >>> bool(amci.estimate_from_draws(data).value == e.value)
+            True
+        """
+        draws = self.prepared.components or self.prepared.draws
+        if draws.batch:
+            raise ValueError(f"to_arviz: expected one case, got {draws.batch}. Estimate it alone")
+        log_weights = draws.log_joint - pooled(draws).log_mixture
+        # Rows of a component follow one another, which no diagnostic of a chain should see.
+        order = np.random.default_rng(0).permutation(draws.n)
+        rows = order[resampled_rows(log_weights[order])]
+        columns = {f"log_q_{COMPONENTS[j]}": draws.log_q[j] for j in draws.counts}
+        component = np.repeat([COMPONENTS[j] for j in draws.counts], list(draws.counts.values()))
+        columns |= {"f": draws.f, "log_joint": draws.log_joint, "component": component}
+        for name, value in {"log_E2": draws.log_E2, "f_max": draws.f_max}.items():
+            if value is not None:
+                columns[name] = np.full(draws.n, value)
+        return inference_data(posterior={"f": draws.f[rows] + self.shift}, weighted_draws=columns)
 
     def as_dict(self) -> dict[str, Any]:
         """The figures of a single estimate in plain values, for JSON."""

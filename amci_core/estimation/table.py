@@ -126,6 +126,8 @@ def estimate_from_draws(
               what the others miss.
             - `component`: which component each draw came from; a single one is `q2` without it.
             - `log_weight`: log_joint - log_q, instead of both.
+            - `log_E2`, `f_max`: the known log evidence in nats; M of an f in [0, M], of which
+              `q1_complement` then may be a component. Their first number counts.
         f: f at every draw, in units of f, or the name of its column; any number where the density
             is zero.
         log_E2: log E2 in nats, if it is known.
@@ -161,7 +163,9 @@ def estimate_from_draws(
     if isinstance(f, str) and f not in columns:
         raise ValueError(f"f: the table has no column {f!r}. Name another, or rename one to f")
     columns["f"] = columns[f] if isinstance(f, str) else f
-    draws = _draws(columns, log_E2)
+    constants = filter(columns.__contains__, ("log_E2", "f_max"))
+    known: dict[str, Any] = {name: float(np.ravel(columns[name])[0]) for name in constants}
+    draws = _draws(columns, known | ({} if log_E2 is None else {"log_E2": log_E2}))
     if r_eff is None:
         requirements = Requirements(against=tuple(_dependence(draws)))
     else:
@@ -193,7 +197,8 @@ def _columns_of(table: Any) -> dict[str, Any]:
             )
         table = table.to_dict()
     columns: dict[str, Any] = {}
-    for name, column in table.items():
+    # Of `Estimate.to_arviz` those of the posterior are other draws.
+    for name, column in sorted(table.items(), key=lambda item: item[0] != "weighted_draws"):
         if isinstance(column, Mapping):
             columns = _columns_of(column) | columns  # a group: the first of a name counts
         else:
@@ -208,9 +213,9 @@ def _columns_of(table: Any) -> dict[str, Any]:
     return columns
 
 
-def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
+def _draws(columns: Mapping[str, Any], known: Mapping[str, Any]) -> Draws:
     """The draws in the order of their components; a single one counts as q2."""
-    names = COMPONENTS[:COMPLEMENT]
+    names = COMPONENTS if "f_max" in known else COMPONENTS[:COMPLEMENT]
     component = np.ravel(columns.get("component", [])).astype(str)
     titles = {key.removeprefix(SEVERAL): key for key in columns if key.startswith(SEVERAL)}
     if titles and "log_q" in columns:
@@ -247,7 +252,8 @@ def _draws(columns: Mapping[str, Any], log_E2: float | None) -> Draws:
         log_q={COMPONENTS.index(name): density[order] for name, density in densities.items()},
         counts={COMPONENTS.index(name): int((component == name).sum()) for name in densities},
         signed=bool((f < 0).any()),
-        log_E2=None if log_E2 is None else np.asarray(check_number("log_E2", log_E2)),
+        log_E2=np.asarray(check_number("log_E2", known["log_E2"])) if "log_E2" in known else None,
+        f_max=known.get("f_max"),
     )
 
 

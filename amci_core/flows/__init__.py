@@ -7,6 +7,7 @@ __all__ = [
     "AtContext",
     "ConditionalDensity",
     "HistoryEntry",
+    "PosteriorDraws",
     "Proposal",
     "Proposals",
     "Trainable",
@@ -15,4 +16,5 @@ __all__ = [
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable
 from amci_core.flows.external import AtContext
 from amci_core.flows.families import FAMILIES
+from amci_core.flows.posterior import PosteriorDraws
 from amci_core.flows.proposals import HistoryEntry, Proposals

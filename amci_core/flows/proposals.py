@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from amci_core._arguments import check_count, seed_from
 from amci_core.estimators.draws import COMPONENTS, PROPOSALS
 from amci_core.flows.density import ConditionalDensity, Proposal
 from amci_core.flows.external import external
 from amci_core.flows.mixture import DefensiveComponent, Mixture, MixtureDensity
+from amci_core.flows.posterior import PosteriorDraws
 from amci_core.flows.storage import save
 from amci_core.models import Problem, check_problem
 from amci_core.models.fingerprint import Fingerprint, unlike
@@ -54,6 +56,7 @@ class Proposals:
             serves `amci-cv`.
         fingerprint: `Problem.fingerprint` of the problem, which tells it from others of its name;
             without it the name decides.
+        source: The problem itself, for `sample`; by default the shipped one of that name.
 
     Example:
         >>> import amci_core as amci
@@ -71,6 +74,7 @@ class Proposals:
     card: dict[str, Any] = field(default_factory=dict)
     q1_complement: Proposal | None = None
     fingerprint: Fingerprint | None = None
+    source: Problem | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "card", ModelCard(self.card))
@@ -162,7 +166,8 @@ class Proposals:
                     made[name] = external(distribution, problem)
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from error
-        return cls(problem.name, "external", **made, fingerprint=problem.fingerprint)
+        of: Any = {"fingerprint": problem.fingerprint, "source": problem}
+        return cls(problem.name, "external", **made, **of)
 
     @classmethod
     def from_defensive(cls, problem: Problem) -> Proposals:
@@ -188,6 +193,7 @@ class Proposals:
             None if _knows_evidence(problem) else DefensiveComponent(problem, "E2"),
             {"note": "Nothing has been trained: the problem's defensive density draws."},
             fingerprint=problem.fingerprint,
+            source=problem,
         )
 
     @property
@@ -201,6 +207,38 @@ class Proposals:
         """
         text: str | None = self.card.get("configuration", {}).get("verdict", {}).get("text")
         return text
+
+    def sample(self, y: Any = None, n: int = 1000, *, seed: int | None = 0) -> PosteriorDraws:
+        """Weighted draws of the posterior p(x | y) from q2, or from the prior if there is no q2.
+
+        Arguments:
+            y: One observation, (D_y,), or a number; None if the problem has no y.
+            n: Number of draws.
+            seed: Whole number >= 0; None for a random one.
+
+        Returns:
+            `PosteriorDraws`: `x` (n, D), `log_weights` (n,), `ess`, `resampled()`, `to_arviz()`.
+
+        Raises:
+            ValueError: y does not fit the problem, or is not one observation.
+
+        Example:
+            >>> import amci_core as amci
+            >>> amci.load_proposals("tail-1d", variant="oracle").sample(1.0, 200)
+            200 posterior draws for tail-1d, ESS 200
+        """
+        check_count("n", n, low=1, high=10**7)
+        problem = self.source or check_problem(self.problem)
+        # q2 does not depend on theta.
+        y, theta = problem.check(y, problem.typical_case()[1])
+        if y.ndim > 1:
+            raise ValueError(f"y: expected one observation, got {len(y)}. Call sample for each")
+        generator = torch.Generator().manual_seed(seed_from(seed))
+        with torch.inference_mode():
+            density = (self.q2 or DefensiveComponent(problem, "E2"))(y, theta)
+            x, log_q = density.draw(n, generator)
+            log_weights = problem.log_joint(x, y) - log_q
+        return PosteriorDraws(problem, x.numpy(), log_weights.numpy())
 
     def save(self, folder: str | Path, *, replace: bool = False) -> Path:
         """Writes them to a folder that `load_proposals(problem, folder=...)` reads; returns it.

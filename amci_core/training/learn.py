@@ -267,6 +267,7 @@ class _Training:
             variant=self._choices.variant,
             card={"configuration": copy.deepcopy(self._record)},
             fingerprint=self._problem.fingerprint,
+            source=self._problem,
             **{"q1_plus": None, "q1_minus": None, "q2": None, **self._flows},
         )
 
