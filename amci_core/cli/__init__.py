@@ -17,6 +17,7 @@ import typer
 from typer.exceptions import TyperException
 
 import amci_core as amci
+from amci_core.cli import terminal
 from amci_core.cli.estimate import diagnose, estimate
 from amci_core.cli.evaluate import evaluate
 from amci_core.cli.problems import check, new, problems
@@ -38,7 +39,7 @@ def _amci(
 
 
 for _command in (problems, estimate, diagnose, evaluate, train, new, check):
-    app.command()(_command)
+    app.command()(terminal.documented(_command))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

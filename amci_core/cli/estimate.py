@@ -25,33 +25,26 @@ FIGURES = {
 
 def estimate(
     problem: terminal.ProblemName,
-    y: Annotated[
-        str | None, typer.Option(help="Observation, if there is one: a number, or more with ,.")
-    ] = None,
-    theta: Annotated[str | None, typer.Option(help="Parameters of f, if there are any.")] = None,
-    draws: Annotated[
-        int | None,
-        typer.Option(
-            help="Total number of draws. Default: 128; at most 1,000,000 with --relative-error."
-        ),
-    ] = None,
-    estimator: Annotated[
-        str,
-        typer.Option(
-            help="amci-cv (AMCI with control variates), amci, snis-q2, reuse:ALPHA:BETA or "
-            "another; a wrong name lists all."
-        ),
-    ] = "amci-cv",
-    relative_error: Annotated[
-        float | None,
-        typer.Option(help="Draw until the 95 % interval's half-width is this share of mu."),
-    ] = None,
+    y: str | None = None,
+    theta: str | None = None,
+    draws: int | None = None,
+    estimator: str = "amci-cv",
+    relative_error: float | None = None,
     variant: terminal.VariantOption = None,
     folder: terminal.FolderOption = None,
     seed: terminal.SeedOption = 0,
     form: terminal.FormatOption = "table",
 ) -> None:
-    """Estimate mu(y, theta), with its standard error, diagnostics and a verdict."""
+    """Estimate mu(y, theta), with its standard error, diagnostics and a verdict.
+
+    Arguments:
+        y: Observation, if there is one: a number, or more with ,.
+        theta: Parameters of f, if there are any.
+        draws: Total number of draws. Default: 128; at most 1,000,000 with --relative-error.
+        estimator: amci-cv (AMCI with control variates), amci, snis-q2, reuse:ALPHA:BETA or
+            another; a wrong name lists all.
+        relative_error: Draw until the 95 % interval's half-width is this share of mu.
+    """
     from amci_core.evaluation.sweep import origin
 
     chosen = terminal.problem_named(problem)
@@ -80,28 +73,22 @@ def estimate(
 
 
 def diagnose(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE",
-            help="CSV (Stan's too) or Parquet with the columns log_joint, f, and log_q; or "
-            "log_q_NAME for each component, and component; or log_weight. Components are "
-            "q1_plus, q1_minus, q2 and defensive.",
-        ),
-    ],
-    f: Annotated[str, typer.Option("--f", help="The column of f.")] = "f",
-    log_e2: Annotated[
-        float | None, typer.Option("--log-e2", help="log E2 in nats, if it is known.")
-    ] = None,
-    r_eff: Annotated[
-        float | None,
-        typer.Option(
-            help="Effective number of independent draws over their number, for a Markov chain's."
-        ),
-    ] = None,
+    table: Annotated[Path, typer.Argument(metavar="TABLE")],
+    f: str = "f",
+    log_e2: float | None = None,
+    r_eff: float | None = None,
     form: terminal.FormatOption = "table",
 ) -> None:
-    """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict."""
+    """Diagnose a table of draws from elsewhere: estimates, intervals, k-hat, a verdict.
+
+    Arguments:
+        table: CSV (Stan's too) or Parquet with the columns log_joint, f, and log_q; or log_q_NAME
+            for each component, and component; or log_weight. Components are q1_plus, q1_minus, q2
+            and defensive.
+        f: The column of f.
+        log_e2: log E2 in nats, if it is known.
+        r_eff: Effective number of independent draws over their number, for a Markov chain's.
+    """
     from amci_core.evaluation.sweep import versions
     from amci_core.tabular import read_columns
 

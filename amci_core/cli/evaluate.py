@@ -21,62 +21,38 @@ CASES, NEW_CASES = "cases.parquet", "cases.new.parquet"
 def evaluate(
     problem: terminal.ProblemName,
     variant: terminal.VariantOption = None,
-    cases: Annotated[
-        int | None, typer.Option(help="Cases (y, theta) drawn from p(y) p(theta). Default: 100.")
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Independent runs of each case.")] = 100,
-    draws: Annotated[
-        str, typer.Option(help="Total draws of an estimator, increasing, with commas.")
-    ] = "2,10,100,1000",
-    estimators: Annotated[
-        str | None,
-        typer.Option(
-            help="Names for `amci estimate` (reuse as reuse:ALPHA:BETA) and bound, with commas; "
-            "by default those of amci,snis-q2,snis-qm,snis-qm-stratified,snis-q1,bound that the "
-            "proposals can serve. bound is the SNIS bound, asymptotic, for independent draws from "
-            "one proposal."
-        ),
-    ] = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            help="A .csv or .parquet file with the cases and their values of mu: columns y "
-            "(or y1, y2, ...), theta, value and, where known, error, the value's standard error."
-        ),
-    ] = None,
+    cases: int | None = None,
+    runs: int = 100,
+    draws: str = "2,10,100,1000",
+    estimators: str | None = None,
+    truth: Path | None = None,
     seed: terminal.SeedOption = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="A .parquet file that every case is written to as soon as it is done. The same "
-            "command after a kill goes on where it stopped."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Processes that do the work, one core each; by default it is done in this one."
-        ),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A running Dask scheduler, such as tcp://HOST:8786, whose workers do the work.",
-        ),
-    ] = None,
+    out: Path | None = None,
+    workers: int | None = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     folder: terminal.FolderOption = None,
-    write: Annotated[
-        bool,
-        typer.Option(
-            "--write",
-            help="Renew the card in that folder with the result, and its cases.parquet, unless a "
-            "case fails.",
-        ),
-    ] = False,
+    write: bool = False,
     form: terminal.FormatOption = "table",
 ) -> None:
-    """Measure the relative error of estimators over many cases."""
+    """Measure the relative error of estimators over many cases.
+
+    Arguments:
+        cases: Cases (y, theta) drawn from p(y) p(theta). Default: 100.
+        runs: Independent runs of each case.
+        draws: Total draws of an estimator, increasing, with commas.
+        estimators: Names for `amci estimate` (reuse as reuse:ALPHA:BETA) and bound, with commas;
+            by default those of amci,snis-q2,snis-qm,snis-qm-stratified,snis-q1,bound that the
+            proposals can serve. bound is the SNIS bound, asymptotic, for independent draws from
+            one proposal.
+        truth: A .csv or .parquet file with the cases and their values of mu: columns y (or y1, y2,
+            ...), theta, value and, where known, error, the value's standard error.
+        out: A .parquet file that every case is written to as soon as it is done. The same command
+            after a kill goes on where it stopped.
+        workers: Processes that do the work, one core each; by default it is done in this one.
+        dask: A running Dask scheduler, such as tcp://HOST:8786, whose workers do the work.
+        write: Renew the card in that folder with the result, and its cases.parquet, unless a case
+            fails.
+    """
     from amci_core.evaluation import read_cases
     from amci_core.evaluation.sweep import origin
     from amci_core.progress import Bars

@@ -48,9 +48,13 @@ def _range(variable: Variable | None) -> str:
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="The file to write.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.py")],
 ) -> None:
-    """Write a problem file to start from, with comments; it runs as it is."""
+    """Write a problem file to start from, with comments; it runs as it is.
+
+    Arguments:
+        file: The file to write.
+    """
     words = re.findall(r"[a-z0-9]+", file.stem.lower())
     if file.suffix != ".py" or not words:
         raise ValueError(f"FILE: expected a name such as my_problem.py, got {str(file)!r}")
@@ -63,11 +67,13 @@ def new(
 
 
 def check(
-    problem: Annotated[
-        str, typer.Argument(metavar="FILE.py:NAME", help="A problem's file, or its name.")
-    ],
+    problem: Annotated[str, typer.Argument(metavar="FILE.py:NAME")],
 ) -> None:
-    """Look for mistakes in a problem; exit code 1 where there are errors."""
+    """Look for mistakes in a problem; exit code 1 where there are errors.
+
+    Arguments:
+        problem: A problem's file, or its name.
+    """
     checked = amci.check(terminal.problem_named(problem))
     typer.echo(checked)
     if checked.errors:

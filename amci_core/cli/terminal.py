@@ -8,15 +8,18 @@ __all__ = [
     "ProblemName",
     "SeedOption",
     "VariantOption",
+    "documented",
     "numbers",
     "print_json",
     "problem_named",
 ]
 
+import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
@@ -45,6 +48,24 @@ SeedOption = Annotated[int, typer.Option(help="Whole number >= 0; the same seed,
 FormatOption = Annotated[
     Literal["table", "json"], typer.Option("--format", help="How to print the result.")
 ]
+
+
+def documented(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose options have for help what its docstring says under `Arguments`.
+
+    A parameter with a default is an option, another one an argument, if it is not annotated.
+    """
+    text, _, arguments = inspect.getdoc(command).partition("\n\nArguments:\n")  # type: ignore
+    hints = get_type_hints(command, include_extras=True)
+    parameters = inspect.signature(command).parameters
+    for name, words in re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE):
+        if not hasattr(hints[name], "__metadata__"):
+            option: Any = typer.Option(f"--{name.replace('_', '-')}")
+            required = parameters[name].default is inspect.Parameter.empty
+            hints[name] = Annotated[hints[name], typer.Argument() if required else option]
+        hints[name].__metadata__[0].help = " ".join(words.split())
+    command.__doc__, command.__annotations__ = text, hints
+    return command
 
 
 def problem_named(name: str) -> Problem:

@@ -34,71 +34,45 @@ SECONDS_BETWEEN_SAVES = 1.0
 
 def train(
     problem: terminal.ProblemName,
-    folder: Annotated[
-        Path, typer.Option("--out", help="Folder to write; new or empty, unless --resume.")
-    ],
-    variant: Annotated[
-        str | None,
-        typer.Option(
-            help="Which recipe: spline (default), paper, or a folder's name of your own; learnt "
-            "for none, with everything automatic."
-        ),
-    ] = None,
-    recipe: Annotated[
-        Path | None,
-        typer.Option(help="A recipe.json, or the folder that holds it, instead of those shipped."),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the paper's objective takes theta and x from: importance (default) or "
-            "mcmc. Only for variants that are trained on it."
-        ),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            help="Minutes of one core. With a recipe they are counted at its nominal speed and "
-            "fix the number of steps, so that the same seed gives the same weights; default: the "
-            "recipe's own. Without one they are the time; default: 5."
-        ),
-    ] = None,
-    f: Annotated[
-        str | None,
-        typer.Option(help='Another f, such as "x1 > 2 * theta"; everything is automatic then.'),
-    ] = None,
-    family: Annotated[
-        str | None, typer.Option(help="Form of the proposals, instead of the automatic choice.")
-    ] = None,
-    bins: Annotated[int | None, typer.Option(help="Bins of each spline, 4 to 128.")] = None,
-    width: Annotated[
-        int | None, typer.Option(help="Units of each layer of the networks, 4 to 1024.")
-    ] = None,
+    folder: Annotated[Path, typer.Option("--out")],
+    variant: str | None = None,
+    recipe: Path | None = None,
+    source: str | None = None,
+    minutes: float | None = None,
+    f: str | None = None,
+    family: str | None = None,
+    bins: int | None = None,
+    width: int | None = None,
     seed: terminal.SeedOption = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the training in the folder.")
-    ] = False,
-    progress: Annotated[
-        Literal["bars", "json"],
-        typer.Option(
-            help="json: a line on stdout for each report, for each message, and after the best so "
-            "far was saved, about once a second."
-        ),
-    ] = "bars",
-    attached: Annotated[
-        bool,
-        typer.Option(
-            "--attached",
-            help="For a program that runs this one: end when stdin does, let other programs go "
-            "first, and count the time of computing alone.",
-        ),
-    ] = False,
+    resume: bool = False,
+    progress: Literal["bars", "json"] = "bars",
+    attached: bool = False,
 ) -> None:
     """Train the proposals of a problem; Ctrl-C or SIGTERM keeps the best so far, --resume goes on.
 
     For FILE.py:NAME, another f, or the variant learnt everything is automatic, see
     `amci_core.learn`: the problem is checked, particles show where f lies, and the proposals are
     checked in the end.
+
+    Arguments:
+        folder: Folder to write; new or empty, unless --resume.
+        variant: Which recipe: spline (default), paper, or a folder's name of your own; learnt for
+            none, with everything automatic.
+        recipe: A recipe.json, or the folder that holds it, instead of those shipped.
+        source: Where the paper's objective takes theta and x from: importance (default) or mcmc.
+            Only for variants that are trained on it.
+        minutes: Minutes of one core. With a recipe they are counted at its nominal speed and fix
+            the number of steps, so that the same seed gives the same weights; default: the
+            recipe's own. Without one they are the time; default: 5.
+        f: Another f, such as "x1 > 2 * theta"; everything is automatic then.
+        family: Form of the proposals, instead of the automatic choice.
+        bins: Bins of each spline, 4 to 128.
+        width: Units of each layer of the networks, 4 to 1024.
+        resume: Go on with the training in the folder.
+        progress: json: a line on stdout for each report, for each message, and after the best so
+            far was saved, about once a second.
+        attached: For a program that runs this one: end when stdin does, let other programs go
+            first, and count the time of computing alone.
     """
     from amci_core.training import TrainingDiverged
 
