@@ -1,4 +1,4 @@
-r"""Files: safetensors and JSON, written whole or not at all, and checked when read."""
+r"""Files: safetensors and JSON, written whole or not at all; tables; all checked when read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ __all__ = [
     "check_path",
     "plain",
     "pretrained_root",
+    "read_columns",
     "read_json",
     "read_tensors",
     "replacing",
@@ -19,9 +20,11 @@ __all__ = [
 import hashlib
 import json
 import math
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
@@ -90,6 +93,43 @@ def read_tensors(path: Path, *, expected_sha256: str | None = None) -> dict[str,
         return load(content)
     except SafetensorError as error:
         raise StoredFileError(f"{path}: not a valid safetensors file ({error})") from None
+
+
+def read_columns(file: str | Path) -> dict[str, Any]:
+    """Reads the columns of a table: numbers, with NaN for empty entries, or text.
+
+    Fields of a CSV are separated by commas. Lines that begin with # are passed over.
+
+    Arguments:
+        file: Its path, which ends in .csv or .parquet.
+
+    Raises:
+        ValueError: the file is missing, damaged or of another kind; or a column is there twice.
+    """
+    from pyarrow import ArrowException, csv, parquet
+
+    path = check_path("table", file)
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(
+            f"table: expected a name that ends in .csv or .parquet, got {path.name!r}"
+        )
+    try:
+        content = path.read_bytes()
+        if path.suffix.lower() == ".parquet":
+            table = parquet.ParquetFile(BytesIO(content)).read()
+        else:
+            # With one thread errors name their row.
+            in_turn = csv.ReadOptions(use_threads=False)
+            table = csv.read_csv(BytesIO(re.sub(rb"(?m)^#.*(?:\n|\Z)", b"", content)), in_turn)
+        names = [name.strip() for name in table.column_names]
+    except FileNotFoundError:
+        raise ValueError(f"table: no such file: {path}") from None
+    except (ValueError, OSError, ArrowException) as error:
+        raise ValueError(f"table: cannot be read: {error}") from None
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"table: it has the column {twice!r} twice. Rename one")
+    return {name: column.to_numpy() for name, column in zip(names, table.columns, strict=True)}
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -11,6 +11,7 @@ import typer
 
 import amci_core as amci
 from amci_core.cli import terminal
+from amci_core.io import read_columns
 
 # The figures of a term that are printed, and their headings.
 FIGURES = {
@@ -90,7 +91,6 @@ def diagnose(
         r_eff: Effective number of independent draws over their number, for a Markov chain's.
     """
     from amci_core.evaluation.sweep import versions
-    from amci_core.tabular import read_columns
 
     result = amci.estimate_from_draws(read_columns(table), f=f, log_E2=log_e2, r_eff=r_eff)
     if form == "json":

@@ -8,7 +8,7 @@ from scipy.stats import ks_2samp
 from torch.distributions import Exponential, Normal, Uniform
 
 import amci_core as amci
-from amci_core.estimation.sobol import scrambled_sobol
+from amci_core.estimation.sampling import scrambled_sobol
 from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent, Mixture
 from amci_core.models import DefensiveDensity
