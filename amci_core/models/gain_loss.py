@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["GainLoss"]
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -64,14 +65,13 @@ class GainLoss(GaussianModel):
     def with_negated_f(self) -> GainLoss:
         return GainLoss(sign=-self.sign)
 
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None  # narrows the type; `check` has refused a missing theta
-        return self.sign * (x - theta).squeeze(-1)
+    # theta is a tensor: `check` has refused a missing one.
+    def f(self, x: Tensor, theta: Any) -> Tensor:
+        return self.sign * torch.sub(x, theta).squeeze(-1)
 
-    def shifted(self, theta: Tensor | None, shift: float) -> Tensor | None:
-        assert theta is not None
+    def shifted(self, theta: Any, shift: float) -> Tensor | None:
         # f - c is the gain above the price theta + c.
-        price = theta + shift
+        price: Tensor = theta + shift
         if (price < LOW).any() or (price > HIGH).any():
             raise ValueError(
                 f"shift: expected theta + shift within [{LOW:g}, {HIGH:g}], the proposals' range, "
@@ -79,8 +79,7 @@ class GainLoss(GaussianModel):
             )
         return price
 
-    def defensive(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
-        assert theta is not None
+    def defensive(self, y: Tensor, theta: Any) -> GammaExcess:
         ahead = self.sign * (self.posterior_mean(y) - theta)
         scale = 0.4 + 0.5 * ahead.clamp(min=0)
         # Of shape 2: like f near its zero.
@@ -93,14 +92,12 @@ class GainLoss(GaussianModel):
             "q2": self.posterior,
         }
 
-    def weighted_posterior(self, y: Tensor, theta: Tensor | None) -> Density:
+    def weighted_posterior(self, y: Tensor, theta: Any) -> Density:
         """f_plus p(x | y), normalized by Bachelier's formula: the optimal q1_plus."""
-        assert theta is not None
         return _WeightedPosterior(self, self.posterior_mean(y), theta)
 
-    def _mean_and_edge(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
+    def _mean_and_edge(self, y: Tensor, theta: Any) -> tuple[Array, Array]:
         """m - theta, and a, the price in standard deviations from the mean on the side of -f."""
-        assert theta is not None
         distance = (self.posterior_mean(y) - theta).squeeze(-1).cpu().numpy()
         return self.sign * distance, -self.sign * distance / self.scale
 
@@ -132,10 +129,9 @@ class GainLoss(GaussianModel):
         total = mass.sum(-1)
         return np.asarray(np.maximum((mass * np.log(t)).sum(-1) / total - np.log(total), 0.0))
 
-    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
+    def _path(self, y: Tensor, theta: Any, t: float) -> tuple[Tensor, Tensor | None]:
         # The mismatch is largest where the price is the mean, and falls on either side: from the
         # end of the prices on this side of the mean to the mean.
-        assert theta is not None
         top = self.posterior_mean(y).clamp(LOW, HIGH)
         # Where the mean is at the end, or beyond, there is one side only.
         below = (theta < top) | (top >= HIGH)

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["FILE_MODULE", "is_file_name", "load_problem"]
 
 import hashlib
-import importlib.util
 import inspect
 import re
 import sys
@@ -100,15 +99,12 @@ def _run(path: Path) -> ModuleType:
     # A name of its own: two files of one name in two folders are two modules.
     digest = hashlib.sha256(str(whole).encode()).hexdigest()[:12]
     name = f"{FILE_MODULE}{path.stem}_{digest}"
-    spec = importlib.util.spec_from_file_location(name, whole)
-    assert spec is not None  # for a name that ends with .py
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickle look for a class's module there.
-    sys.modules[name] = module
+    sys.modules[name] = module = ModuleType(name)
+    module.__file__ = str(whole)
     sys.path.insert(0, str(whole.parent))
     try:
-        spec.loader.exec_module(module)
+        exec(compile(whole.read_bytes(), whole, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ValueError(f"problem: {path} {_raised(error, path)}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["ProductPeak"]
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,8 +54,8 @@ class ProductPeak(DefensiveProblem):
         inside = ((x >= 0) & (x <= 1)).all(-1)
         return torch.zeros_like(x[..., 0]).masked_fill(~inside, -math.inf)
 
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None  # narrows the type; `check` has refused a missing theta
+    # theta is a tensor: `check` has refused a missing one.
+    def f(self, x: Tensor, theta: Any) -> Tensor:
         centre, sharpness = _split(theta)
         return (1 / (1 + (sharpness * (x - centre)).square())).prod(-1)
 
@@ -79,9 +80,8 @@ class ProductPeak(DefensiveProblem):
     def optimal_proposals(self) -> OptimalProposals:
         return {"q1_plus": lambda y, theta: _TruncatedCauchy(theta)}
 
-    def _angles(self, theta: Tensor | None) -> tuple[Array, Array, Array]:
+    def _angles(self, theta: Any) -> tuple[Array, Array, Array]:
         """Sharpness (*, 1), and arctan(a (x - u)) at both ends of the square, (*, 2) each."""
-        assert theta is not None
         centre, sharpness = (part.cpu().numpy() for part in _split(theta))
         return sharpness, np.arctan(-sharpness * centre), np.arctan(sharpness * (1 - centre))
 
@@ -117,8 +117,7 @@ class ProductPeak(DefensiveProblem):
         mean = (2 * np.log(np.cos(angle)) * weights / 2).sum((-1, -2))
         return np.asarray(np.maximum(mean - self._log_truth(y, theta)[0], 0.0))
 
-    def _path(self, y: Tensor, theta: Tensor | None, t: float) -> tuple[Tensor, Tensor | None]:
-        assert theta is not None
+    def _path(self, y: Tensor, theta: Any, t: float) -> tuple[Tensor, Tensor | None]:
         return y, torch.cat([theta[:DIM], torch.full_like(theta[DIM:], t)])
 
 
@@ -130,8 +129,7 @@ class _TruncatedCauchy:
         broadening: What its sharpness is divided by.
     """
 
-    def __init__(self, theta: Tensor | None, *, broadening: float = 1.0) -> None:
-        assert theta is not None
+    def __init__(self, theta: Any, *, broadening: float = 1.0) -> None:
         self.batch_shape = theta.shape[:-1]
         self._centre, sharpness = _split(theta[..., None, :])
         self._sharpness = sharpness / broadening

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["GaussianTail"]
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,12 +94,11 @@ class GaussianTail(GaussianModel):
         eigenvalues = np.linalg.eigvalsh(precision)
         self._mode_step = np.eye(dim) - 2 / (eigenvalues[0] + eigenvalues[-1]) * precision
 
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        assert theta is not None
-        return (x > theta).all(-1).to(x.dtype)
+    # theta is a tensor: `check` has refused a missing one.
+    def f(self, x: Tensor, theta: Any) -> Tensor:
+        return torch.gt(x, theta).all(-1).to(x.dtype)
 
-    def defensive(self, y: Tensor, theta: Tensor | None) -> GammaExcess:
-        assert theta is not None
+    def defensive(self, y: Tensor, theta: Any) -> GammaExcess:
         # The mean excess over theta grows like the distance of g's mode above theta.
         excess = self._mode(self.posterior_mean(y), theta) - theta
         return GammaExcess(theta, excess + y.new_tensor(self.posterior_covariance).diag())
@@ -128,9 +128,8 @@ class GaussianTail(GaussianModel):
             mode = torch.maximum(mean + (mode - mean) @ step, theta)
         return mode
 
-    def _orthant(self, y: Tensor, theta: Tensor | None, sign: int = 1) -> tuple[Array, Array]:
+    def _orthant(self, y: Tensor, theta: Any, sign: int = 1) -> tuple[Array, Array]:
         """log Pr(sign x > sign theta | y) and its relative error."""
-        assert theta is not None
         mean, bound = (sign * v.cpu().numpy() for v in (self.posterior_mean(y), theta))
         return log_orthant(mean, self.posterior_covariance, bound)
 
@@ -168,17 +167,15 @@ class TailComplement(DefensiveProblem, Complement):
     def sample_cases(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """Half from p(y) p(theta), half with most of the posterior above the threshold."""
         y, theta = self.original.sample_cases(n, generator)
-        assert theta is not None
         half = n // 2
         u = torch.rand(2, half, y.shape[-1], generator=generator, device=generator.device).to(y)
         y[:half] = y.new_tensor(self.original.y.typical[1]) * u[0]
         scale = y.new_tensor(self.original.posterior_covariance).diag().sqrt()
         above = self.original.posterior_mean(y[:half]) - MOST_DEPTH * u[1] * scale
-        theta[:half] = self.original.theta.nearest(above)
+        theta[:half] = self.original.theta.nearest(above)  # type: ignore[index]
         return y, theta
 
-    def defensive(self, y: Tensor, theta: Tensor | None) -> SomeBelow:
-        assert theta is not None
+    def defensive(self, y: Tensor, theta: Any) -> SomeBelow:
         mean = self.original.posterior_mean(y)
         return SomeBelow(mean, y.new_tensor(self.original.posterior_cholesky), theta)
 
