@@ -19,7 +19,7 @@ from rich.progress import (
 
 
 class Bars:
-    """Bars on stderr, from the first update on, and messages above them.
+    """Bars on stderr, and messages above them.
 
     Arguments:
         shown: Whether anything is shown; None: only if stderr is a terminal, or in a notebook.
@@ -40,27 +40,23 @@ class Bars:
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
         )
-        self._shown, self._tasks = shown, dict[str, TaskID]()
-        self._bars = Progress(*columns, console=console)
+        self._bars = Progress(*columns, console=console, disable=not shown)
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
+        self._bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bars.live.is_started:
-            self._bars.stop()
+        self._bars.stop()
 
     def say(self, message: str) -> None:
         """Prints a line above the bars."""
-        if self._shown:
+        if not self._bars.disable:
             self._bars.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def update(self, name: str, done: int, total: int, figures: str = "") -> None:
         """Sets the bar of that name, which is added if it is new."""
-        if not self._shown:
-            return
-        if not self._tasks:
-            self._bars.start()
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task(name, figures="")
         self._bars.update(self._tasks[name], completed=done, total=total, figures=figures)

@@ -76,8 +76,11 @@ class EstimateBase:
     @property
     def log_value(self) -> Array:
         """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
+        value, log_unit = self.uncertainty.value, self.uncertainty.log_unit
+        if self.shift:
+            value, log_unit = self.value, np.zeros(())
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.abs(self.uncertainty.value)) + self.uncertainty.log_unit)
+            return np.asarray(np.log(np.abs(value)) + log_unit)
 
     @property
     def standard_error(self) -> Array:
@@ -198,14 +201,6 @@ class Estimate(EstimateBase):
     def value(self) -> Array:
         """The estimate, (*), in units of f; 0 where it underflows, see `log_value`."""
         return np.asarray(self.combined.value[..., -1] + self.shift)
-
-    @cached_property
-    def log_value(self) -> Array:
-        """log|value| in nats, (*), which no size of mu makes underflow; -inf where it is zero."""
-        if self.shift:
-            with np.errstate(divide="ignore"):
-                return np.log(np.abs(self.value))
-        return np.asarray(self.combined.log_value[..., -1])
 
     @cached_property
     def terms(self) -> dict[str, Term]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 __all__ = ["MAX_POINTS", "Sampler", "generators", "resolve_names"]
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,25 +46,16 @@ def resolve_names(
     name, problem = problem, check_problem(problem)
     if proposals is None or isinstance(proposals, str):
         if isinstance(name, str):
-            return problem, _shipped(name, proposals, _stamps(pretrained_root() / name))
+            files = sorted((pretrained_root() / name).glob("*/config.json"))
+            return problem, _shipped(name, proposals, *(file.stat().st_mtime_ns for file in files))
         proposals = load_proposals(problem, variant=proposals)
     check_proposals(problem, proposals)
     return problem, proposals
 
 
-def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Each file of a folder with its time and size, which differ once it is written again."""
-    paths = [f"{place}/{file}" for place, _, files in os.walk(folder) for file in files]
-    stats = map(os.stat, paths)
-    return tuple(
-        (path, stat.st_mtime_ns, stat.st_size) for path, stat in zip(paths, stats, strict=True)
-    )
-
-
 @lru_cache(16)
-def _shipped(name: str, variant: str | None, stamps: Any) -> Proposals:
-    """Proposals of files with these stamps; callers have no hold of them, to change them."""
-    del stamps
+def _shipped(name: str, variant: str | None, *written: int) -> Proposals:
+    """Proposals of files of these times; callers have no hold of them, to change them."""
     return load_proposals(name, variant=variant)
 
 
