@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from amci_core.flows.reading import Reading, summaries
 from amci_core.models.base import Problem
 
 # Up to here scaled inputs are read as they are; beyond by their logarithm.
@@ -30,22 +31,29 @@ class Inputs(nn.Module):
     Arguments:
         problem: The problem whose y and theta it reads.
         reads_theta: Whether it reads theta beside y.
+        reading: How it reads y, see `reading_of`; None: as it is.
     """
 
     centre: Tensor
     half_width: Tensor
 
-    def __init__(self, problem: Problem, *, reads_theta: bool = True) -> None:
+    def __init__(
+        self, problem: Problem, *, reads_theta: bool = True, reading: Reading | None = None
+    ) -> None:
         super().__init__()
-        self.reads_theta = reads_theta and problem.theta is not None
-        read = [v for v in (problem.y, problem.theta if reads_theta else None) if v is not None]
-        low, high = np.concatenate([np.empty((2, 0)), *(v.typical for v in read)], -1)
+        self.reads_theta, self.reading = reads_theta and problem.theta is not None, reading
+        read = [v.typical for v in (problem.y, problem.theta if reads_theta else None) if v]
+        if reading is not None:
+            centre, half_width = (np.array(reading[k]) for k in ("centre", "half_width"))
+            read[0] = np.stack([centre - half_width, centre + half_width])
+        low, high = np.concatenate([np.empty((2, 0)), *read], -1)
         self.register_buffer("centre", torch.tensor((low + high) / 2, dtype=torch.float32))
         self.register_buffer("half_width", torch.tensor((high - low) / 2, dtype=torch.float32))
 
     def inputs(self, y: Tensor, theta: Tensor | None) -> Tensor:
         """y (cases, D_y) and theta (cases, D_theta) as they are read; a zero without both."""
-        read = [y]  # no columns where there is no y
+        # No columns where there is no y.
+        read = [y if self.reading is None else summaries(y, self.reading)]
         if self.reads_theta:
             read.append(cast(Tensor, theta))
         values = torch.cat(read, dim=-1)
@@ -76,6 +84,7 @@ class Conditioner(Inputs):
         hidden: Widths of the hidden layers; none makes the map affine.
         activation: Name of the activation, `relu` or `silu`.
         reads_theta: Whether it reads theta beside y.
+        reading: How it reads y, see `reading_of`; None: as it is.
         preceding: Number of coordinates of x that it reads beside, in an autoregressive family.
         small: Whether the last layer starts small.
     """
@@ -88,10 +97,11 @@ class Conditioner(Inputs):
         hidden: Sequence[int],
         activation: str,
         reads_theta: bool = True,
+        reading: Reading | None = None,
         preceding: int = 0,
         small: bool = True,
     ) -> None:
-        super().__init__(problem, reads_theta=reads_theta)
+        super().__init__(problem, reads_theta=reads_theta, reading=reading)
         self.activation, self.small = ACTIVATIONS[activation](), small
         # Without y and theta it reads a zero.
         widths = ((len(self.centre) or 1) + preceding, *hidden)

@@ -32,6 +32,7 @@ from amci_core.flows.layers import (
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, defensive_spline
 from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.pieces import ComplementGaussian
+from amci_core.flows.reading import reading_of
 from amci_core.flows.supports import (
     Coordinates,
     coordinate_bijectors,
@@ -271,6 +272,8 @@ def forms(
         "activation": "silu",
         "reads_theta": reads_theta,
     }
+    if (reading := reading_of(problem)) is not None:
+        network["reading"] = reading
     standardized = coordinates_of(problem)
 
     def form(

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture
+from amci_core.flows.reading import reading_of
 from amci_core.flows.supports import coordinates_of
 from amci_core.models import Problem
 from amci_core.training import clock
@@ -106,6 +107,8 @@ def initialize(
         "components": COMPONENTS,
         "reads_theta": target.reads_theta,
     }
+    if (reading := reading_of(problem)) is not None:
+        components["reading"] = reading
     centres = Centres(problem, **components)
     centres.start_from(fitted.line, fitted.y, fitted.theta, generator)
     limit = FITTING / (1 - DRAWING) * (until - clock.now())
