@@ -15,6 +15,7 @@ from .models import Variable as Variable
 from .models import load_problem as load_problem
 from .models import model as model
 from .models import problem as problem
+from .models import problem_from as problem_from
 from .models import problems as problems
 from .models import several as several
 from .proposals import load_history as load_history

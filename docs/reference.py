@@ -42,8 +42,8 @@ this page.
 GROUPS = {
     "Problems": {
         "amci": (
-            *("problems", "problem", "model", "several", "load_problem", "with_target", "check"),
-            *("Problem", "Variable"),
+            *("problems", "problem", "model", "problem_from", "several", "load_problem"),
+            *("with_target", "check", "Problem", "Variable"),
         ),
         "amci_core.checking": ("Checked", "Finding"),
         "amci_core.models": ("LineProblem", "DefensiveDensity"),

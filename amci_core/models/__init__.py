@@ -11,6 +11,7 @@ __all__ = [
     "load_problem",
     "model",
     "problem",
+    "problem_from",
     "problems",
     "several",
 ]
@@ -23,6 +24,7 @@ from amci_core.models.base import Problem, Variable
 from amci_core.models.cancer import TumourTreatment
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.distributions import model, several
+from amci_core.models.functions import problem_from
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.line import LineProblem
 from amci_core.models.loading import load_problem

@@ -720,6 +720,10 @@ class Problem(ABC):
             None if theta is None else theta.double().numpy(),
         )
 
+    def named_draws(self, x: Array) -> dict[str, Array]:
+        """Draws x (n, D) as arrays (n, *shape) by their names; by default x itself."""
+        return {self.x.name: np.asarray(x)}
+
     def typical_case(self) -> tuple[Array | None, Array | None]:
         """A case in the middle of the typical ranges: y (D_y,) and theta (D_theta,).
 
@@ -794,7 +798,7 @@ class DerivedProblem(Problem):
     SHARED = (
         *("name", "title", "description", "formula", "x", "y", "theta", "coordinate_transforms"),
         *("prior_from_uniform", "sample_theta", "log_likelihood", "sample_likelihood"),
-        *("log_evidence", "_log_evidence"),
+        *("log_evidence", "_log_evidence", "named_draws"),
     )
 
     def __init__(self, original: Problem) -> None:

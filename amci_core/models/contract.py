@@ -2,10 +2,14 @@ r"""The contract of a problem: what its methods return, tried at a few draws at 
 
 from __future__ import annotations
 
-__all__ = ["BOTH_SIGNS", "functions_at", "misfits", "raised"]
+__all__ = ["BOTH_SIGNS", "functions_at", "misfits", "named", "raised"]
 
 import math
+import sysconfig
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +24,19 @@ BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegativ
 # What to write in the place of what raises an error with these words.
 INSTEAD = {
     "Boolean value of Tensor": "x holds many points: write torch.where(x > 0, a, b) for if, & for "
-    "and, | for or, torch.maximum for max",
-    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()",
-    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin",
+    "and, | for or, torch.maximum for max; np.where and np.maximum in NumPy",
+    "truth value of an array": "x holds many points: write np.where(x > 0, a, b) for if, & for "
+    "and, | for or, np.maximum for max",
+    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()"
+    "; np.exp in NumPy",
+    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin, or scipy's "
+    "distributions",
     "object is not callable": "Pass a function, such as lambda x: ...",
     "dtype": "x, y and theta are float64: make your tensors float64 too",
 }
+# Files that are no user's: Python, installed packages, this one, and what no file holds.
+PACKAGE = str(Path(__file__).parents[1])
+FOREIGN = ("<", PACKAGE, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
 def misfits(problem: Problem, batch: tuple[int, ...] = (4,), points: int = 16) -> list[ValueError]:
@@ -99,12 +110,8 @@ def _draws(
 
 
 def _called(problem: Problem, method: str, *arguments: Any) -> Any:
-    try:
+    with named(method):
         return getattr(problem, method)(*arguments)
-    except Exception as error:
-        # The package's own errors begin with the method's name.
-        text = str(error) if str(error).startswith(f"{method}: ") else f"{method}: {raised(error)}"
-        raise ValueError(text) from error
 
 
 def _check_tensor(method: str, value: Any, shape: tuple[int, ...], *, exact: bool = True) -> None:
@@ -134,10 +141,32 @@ def _check_range(problem: Problem, f: Tensor) -> None:
         )
 
 
+@contextmanager
+def named(argument: str, hint: str = "") -> Iterator[None]:
+    """What a user's function raises, as a ValueError with the argument's name.
+
+    The package's own errors have it already.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        if not (isinstance(error, ValueError) and text.startswith(f"{argument}: ")):
+            text = f"{argument}: {raised(error)}{hint}"
+        raise ValueError(text) from error
+
+
 def raised(error: Exception) -> str:
-    """An exception in a short sentence, and what to write instead."""
+    """An exception in a short sentence, with the last line of a user's file that led to it, and
+    what to write instead."""
     # torch appends all values of a tensor.
     text = " ".join(str(error).partition(":\ntensor(")[0].split())
-    text = text or f"in {traceback.extract_tb(error.__traceback__)[-1].name}"
+    frames = traceback.extract_tb(error.__traceback__)
+    text = text or f"in {frames[-1].name}"
+    lines = [
+        f" in {Path(frame.filename).name}, line {frame.lineno}"
+        for frame in frames
+        if not frame.filename.startswith(FOREIGN)
+    ]
     hint = next((f". {hint}" for words, hint in INSTEAD.items() if words in text), "")
-    return f"raised {type(error).__name__}: {text[:240].rstrip('.')}{hint}"
+    return f"raised {type(error).__name__}{''.join(lines[-1:])}: {text[:240].rstrip('.')}{hint}"

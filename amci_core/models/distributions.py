@@ -1,11 +1,21 @@
-r"""A problem made of torch's distributions: ranges, samplers and truth follow."""
+r"""A problem made of distributions, torch's or scipy's: ranges, samplers and truth follow."""
 
 from __future__ import annotations
 
-__all__ = ["inside", "model", "nonnegative_at_draws", "several"]
+__all__ = [
+    "DRAWS",
+    "Made",
+    "check_own_draws",
+    "inside",
+    "model",
+    "nonnegative_at_draws",
+    "several",
+    "typical_range",
+]
 
 import copy
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -26,8 +36,9 @@ from torch.distributions.constraints import Constraint
 from torch.distributions.transforms import Transform, _InverseTransform
 from torch.distributions.utils import _sum_rightmost
 
+from amci_core.models.arrays import as_array, as_torch, takes_arrays
 from amci_core.models.base import GLOBAL, Array, Density, Ends, Problem, Variable
-from amci_core.models.contract import raised
+from amci_core.models.contract import named
 from amci_core.models.defensive import DefensiveDensity
 from amci_core.models.expression import Expression
 from amci_core.models.line import LineProblem
@@ -35,23 +46,7 @@ from amci_core.models.line import LineProblem
 # One distribution, or independent ones side by side.
 Given = Distribution | Sequence[Distribution]
 Target = Callable[[Tensor, Tensor | None], Tensor]
-# What to write for scipy's distributions, by their names, in scipy's parameters.
-TORCH = {
-    "norm": "Normal(loc, scale)",
-    "multivariate_normal": "MultivariateNormal(mean, cov)",
-    "uniform": "Uniform(loc, loc + scale)",
-    "beta": "Beta(a, b)",
-    "gamma": "Gamma(a, 1 / scale)",
-    "expon": "Exponential(1 / scale)",
-    "t": "StudentT(df, loc, scale)",
-    "cauchy": "Cauchy(loc, scale)",
-    "laplace": "Laplace(loc, scale)",
-    "halfnorm": "HalfNormal(scale)",
-    "lognorm": "LogNormal(log(scale), s)",
-    "poisson": "Poisson(mu)",
-    "binom": "Binomial(n, p)",
-    "bernoulli": "Bernoulli(p)",
-}
+CPU = torch.device("cpu")
 # Draws that ranges are taken from and f is tried at.
 DRAWS = 10_000
 # A density or f is tried at points of this shape, against parameters of (7, 1).
@@ -152,30 +147,85 @@ def several(*, f: Sequence[Callable[..., Tensor] | str], **given: Any) -> list[P
     return [model(f=target, name=f"{name}-{k}", **given) for k, target in enumerate(f, 1)]
 
 
-class _Model(Problem):
-    """A problem of distributions, see `model`."""
+class Made(Problem):
+    """A problem whose ranges, and what holds of its f, come from draws.
+
+    Arguments:
+        given: The arguments of the function that makes it: f, name, description, support_plus
+            and those that its subclass reads.
+        draws: How many draws ranges are taken from and f is tried at.
+    """
 
     nonnegative = False
     # The sides of theta on which f_plus and f_minus lie, as constraints of theta.
     _sides: tuple[Any, Any] = (None, None)
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._given = given
+    def __init__(self, given: dict[str, Any], draws: int = DRAWS) -> None:
+        self._given, self._draws = given, draws
         self._at_device: dict[tuple[str, torch.device], _SideBySide] = {}
         self.name, self.description = given["name"], given["description"]
-        self.formula = _formula(given)
         x = self._add_variables(torch.Generator().manual_seed(0))
-        self._target: Callable[..., Tensor] = given["f"]
+        self.formula = _formula(self)
+        self._expression: Expression | None = None
         if isinstance(given["f"], str):
             theta_dim = 0 if self.theta is None else self.theta.dim
-            self._target = Expression(given["f"], dim=self.x.dim, theta_dim=theta_dim)
-        self._try_f(x)
-        self.nonnegative = self.f_range == (0.0, 1.0) or nonnegative_at_draws(self, self.f)
-        self._sides = _side_of_theta(self, 1), _side_of_theta(self, -1)
+            self._expression = Expression(given["f"], dim=self.x.dim, theta_dim=theta_dim)
+            self.f_range = self._expression.f_range
+        elif self._tried_f(x[: math.prod(TRIED)].unflatten(0, TRIED)).dtype == torch.bool:
+            self.f_range = (0.0, 1.0)
+        self.nonnegative = self.f_range == (0.0, 1.0) or nonnegative_at_draws(self, self.f, draws)
+        self._sides = _side_of_theta(self, 1, draws), _side_of_theta(self, -1, draws)
 
+    @abstractmethod
     def _add_variables(self, generator: torch.Generator) -> Tensor:
         """Sets x, theta and y, whose ranges are those of draws, and returns the draws of x."""
-        with _named("prior"):
+
+    @abstractmethod
+    def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        """The user's f at x and theta, (*, D), as a tensor of any type."""
+
+    def _tried_f(self, x: Tensor) -> Tensor:
+        """The user's f at some points; refuses an f without a number per point."""
+        theta = self.sample_theta(len(x), torch.Generator().manual_seed(1))
+        return self._values(x, None if theta is None else theta[:, None])
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
+        if self._expression is None:
+            value = self._values(x, theta)
+        else:
+            value = self._expression(x.double(), None if theta is None else theta.double())
+        return value.to(x.dtype).expand(np.broadcast_shapes(*shapes))
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        side = self._given["support_plus"] or self._sides[0]
+        return self.support if side is None else side(theta)
+
+    def support_minus(self, theta: Tensor | None) -> Constraint:
+        side = self._sides[1]
+        return self.support if side is None else side(theta)
+
+    def __reduce__(self) -> Any:
+        # Functions of a user may be lambdas, which pickle itself does not take.
+        state = self.__getstate__() | {"_at_device": {}}
+        return _unpickled, (type(self), cloudpickle.dumps(state))
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # nothing of it changes
+
+
+def _unpickled(kind: type[Made], state: bytes) -> Made:
+    made = kind.__new__(kind)
+    vars(made).update(cloudpickle.loads(state))
+    return made
+
+
+class _Model(Made):
+    """A problem of distributions, see `model`."""
+
+    def _add_variables(self, generator: torch.Generator) -> Tensor:
+        self._takes_arrays: dict[str, bool] = {}
+        with named("prior"):
             prior = self._fixed("prior", generator.device)
             if any(prior.whole):
                 raise ValueError(
@@ -184,14 +234,14 @@ class _Model(Problem):
                 )
             x = self.sample_prior(DRAWS, generator)
             self.x = prior.variable("x", "what is unknown", x)
-            _check_own_draws("prior", self.log_prior(x))
+            check_own_draws("prior", self.log_prior(x))
         if self._given["theta"] is not None:
-            with _named("theta"):
+            with named("theta"):
                 theta: Any = self.sample_theta(DRAWS, generator)
                 law = self._fixed("theta", generator.device)
                 self.theta = law.variable("theta", "the parameters of f", theta)
         if self._given["likelihood"] is not None:
-            with _named("likelihood"):
+            with named("likelihood"):
                 if not callable(self._given["likelihood"]):
                     raise ValueError(
                         "likelihood: expected a function of x that returns the distribution of y, "
@@ -199,40 +249,35 @@ class _Model(Problem):
                         f"{type(self._given['likelihood']).__name__}"
                     )
                 # Far out, where parameters are not validated, one may overflow or underflow.
-                given = self._given["likelihood"](self._user("prior", x))
+                given = self._called("likelihood", self._user("prior", x))
                 law = _SideBySide("likelihood", given, (len(x),))
                 y = self.sample_likelihood(x, generator)
                 self.y = law.variable("y", "what is observed", y)
-                _check_own_draws("likelihood", self.log_likelihood(x, y))
+                check_own_draws("likelihood", self.log_likelihood(x, y))
         return x
 
-    def _try_f(self, x: Tensor) -> None:
-        """Refuses an f without a number per point, and takes the range from its values' type."""
-        x = x[: math.prod(TRIED)].unflatten(0, TRIED)
-        theta = self.sample_theta(TRIED[0], torch.Generator().manual_seed(1))
+    def _tried_f(self, x: Tensor) -> Tensor:
         shape = tuple(self._user("prior", x).shape)
         place = f"x of shape {shape} alone; pass theta= if f needs it"
+        theta = self.sample_theta(1, torch.Generator())
         if theta is not None:
-            theta = theta[:, None]
-            place = f"x of shape {shape} and theta of shape {(*self._user('theta', theta).shape,)}"
-        with _named("f", f". It was called with {place}"):
-            value = self._values(x, theta)
+            of_theta = (TRIED[0], *self._user("theta", theta).shape)
+            place = f"x of shape {shape} and theta of shape {of_theta}"
+        with named("f", f". It was called with {place}"):
+            value = super()._tried_f(x)
         if value.shape not in (TRIED, (TRIED[0], 1)):
             raise ValueError(
                 f"f: expected a tensor of shape {TRIED} at x of shape {shape}, one number per "
-                f"point, got {tuple(value.shape)}"
+                f"point, got {tuple(value.shape)}. Write x[..., 0] for a coordinate"
             )
-        if isinstance(self._target, Expression):
-            self.f_range = self._target.f_range
-        elif value.dtype == torch.bool:
-            self.f_range = (0.0, 1.0)
+        return value
 
     def _fixed(self, name: str, device: torch.device) -> _SideBySide:
         """The distribution of x or theta, in float64 on a device."""
         key = name, device
         if key not in self._at_device:
             with torch.inference_mode(False):
-                law = _SideBySide(name, self._given[name], dtype=torch.float64, device=device)
+                law = _SideBySide(name, self._given[name], (), device, torch.float64)
             self._at_device[key] = law
         return self._at_device[key]
 
@@ -241,18 +286,24 @@ class _Model(Problem):
         alone = self._fixed(name, value.device).of_a_number
         return value.double()[..., 0] if alone else value.double()
 
+    def _called(self, name: str, *values: Tensor) -> Any:
+        """A user's function at tensors, or at NumPy arrays if it takes these alone."""
+        function = self._given[name]
+        if name not in self._takes_arrays:
+            self._takes_arrays[name] = takes_arrays(function, *values)
+        with np.errstate(all="ignore"):  # torch warns of no overflow
+            return function(*(map(as_array, values) if self._takes_arrays[name] else values))
+
     def _of_y(self, x: Tensor) -> _SideBySide:
         """The distribution of y at x (*, D)."""
         with _unvalidated():
-            law = self._given["likelihood"](self._user("prior", x))
-            return _SideBySide("likelihood", law, x.shape[:-1])
+            law = self._called("likelihood", self._user("prior", x))
+            return _SideBySide("likelihood", law, x.shape[:-1], x.device)
 
     def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        if isinstance(self._target, Expression):
-            return self._target(x.double(), None if theta is None else theta.double())
         parameters = [] if theta is None else [self._user("theta", theta)]
-        # Values of NumPy are taken, too.
-        return torch.as_tensor(self._target(self._user("prior", x), *parameters), device=x.device)
+        value = self._called("f", self._user("prior", x), *parameters)
+        return torch.as_tensor(value, device=x.device)
 
     def log_prior(self, x: Tensor) -> Tensor:
         return self._fixed("prior", x.device).log_prob(x.double()).to(x.dtype)
@@ -261,10 +312,6 @@ class _Model(Problem):
         if self._given["likelihood"] is None:
             return torch.zeros_like(x[..., 0])
         return self._of_y(x).log_prob(y.double()).to(x.dtype)
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
-        return self._values(x, theta).to(x.dtype).expand(np.broadcast_shapes(*shapes))
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self._fixed("prior", generator.device).sample((n,))
@@ -282,28 +329,9 @@ class _Model(Problem):
             return x[..., :0]
         return self._of_y(x).sample().to(x.dtype)
 
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        side = self._given["support_plus"] or self._sides[0]
-        return self.support if side is None else side(theta)
-
-    def support_minus(self, theta: Tensor | None) -> Constraint:
-        side = self._sides[1]
-        return self.support if side is None else side(theta)
-
-    def __reduce__(self) -> Any:
-        # Functions of a user may be lambdas, which pickle itself does not take.
-        return _unpickled, (cloudpickle.dumps(self._given),)
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self  # nothing of it changes
-
 
 class _LineModel(_Model, LineProblem):
     """One with x on the line."""
-
-
-def _unpickled(given: bytes) -> Problem:
-    return model(**cloudpickle.loads(given))
 
 
 class _SideBySide:
@@ -313,7 +341,8 @@ class _SideBySide:
         name: The argument that they are.
         given: One distribution, or a list of them.
         batch: The batch shape (*) that they have to have.
-        to: The type and the device that their parameters move to.
+        device: Where they draw.
+        dtype: The type that parameters move to, on that device; None leaves them as they are.
 
     Attributes:
         parts: The distributions, each of a number or a vector.
@@ -322,21 +351,31 @@ class _SideBySide:
         of_a_number: Whether one distribution of a number was given.
 
     Raises:
-        ValueError: they are no distributions of torch, or of another shape.
+        ValueError: they are no distributions, or of another shape.
     """
 
-    def __init__(self, name: str, given: Given, batch: tuple[int, ...] = (), **to: Any) -> None:
-        parts: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    def __init__(
+        self,
+        name: str,
+        given: Given,
+        batch: tuple[int, ...] = (),
+        device: torch.device = CPU,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        several = isinstance(given, list | tuple)
+        laws: Any = given if several else [given]
+        parts = [as_torch(law, device) for law in laws]
         if not parts or not all(isinstance(part, Distribution) for part in parts):
             raise ValueError(
-                f"{name}: expected one of torch.distributions, such as Uniform(0.0, 4.0), or a "
-                f"list of them, got {_came(given)}"
+                f"{name}: expected one of torch.distributions, such as Uniform(0.0, 4.0), or of "
+                f"scipy.stats, or a list of them, got {given!r:.60}"
             )
         self.name = name
+        to = {} if dtype is None else {"device": device, "dtype": dtype}
         self.parts = [_copied(_at_batch(name, part, batch), **to) for part in parts]
         self.sizes = [part.event_shape.numel() for part in self.parts]
         self.dim = sum(self.sizes)
-        self.of_a_number = isinstance(given, Distribution) and not self.parts[0].event_shape
+        self.of_a_number = not several and not self.parts[0].event_shape
 
     def _split(self, value: Tensor) -> Iterator[tuple[Distribution, Tensor]]:
         """Each part with its coordinates of values (*, D), (*) or (*, size)."""
@@ -381,7 +420,7 @@ class _SideBySide:
         ends = np.concatenate([self._ends(part) for part in self.parts], -1)
         low, high = (tuple(values) for values in ends.tolist())
         whole = self.whole if any(self.whole) else False
-        typical = _typical_range(draws, ends)
+        typical = typical_range(draws, ends)
         return Variable(name, self.dim, low, high, meaning, typical_range=typical, whole=whole)
 
     def _ends(self, part: Distribution) -> Array:
@@ -400,16 +439,6 @@ class _SideBySide:
         alike = (rows == rows[:, :1]).all(1)
         line = rows.new_tensor([[-math.inf], [math.inf]])
         return rows[:, 0].where(alike, line).cpu().numpy()
-
-
-def _came(given: Any) -> str:
-    """What came in the place of a distribution of torch, and what to write for one of scipy."""
-    for part in given if isinstance(given, list | tuple) else [given]:
-        if type(part).__module__.startswith("scipy.stats"):
-            kind = type(part).__name__.removesuffix("_frozen")
-            name = getattr(getattr(part, "dist", part), "name", kind)
-            return f"scipy's {name}. Write {TORCH.get(name, 'one of torch, or a Problem')}"
-    return f"{given!r:.60}"
 
 
 def _at_batch(name: str, law: Distribution, batch: tuple[int, ...]) -> Distribution:
@@ -525,7 +554,7 @@ def _ends(law: Distribution) -> tuple[Tensor, Tensor] | None:
     return torch.as_tensor(low).double(), torch.as_tensor(high).double()
 
 
-def _typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
+def typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
     """The range of nearly all draws (n, D) within the ends (2, D), with round numbers."""
     level = draws.new_tensor([0.001, 0.999])
     quantiles = torch.quantile(draws, level, dim=0).T.tolist()
@@ -546,25 +575,14 @@ def _typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
     return tuple(begins.tolist()), tuple(ends.tolist())
 
 
-def _check_own_draws(name: str, log_density: Tensor) -> None:
+def check_own_draws(name: str, log_density: Tensor) -> None:
     """Refuses a log density that is -inf at draws of its own, but for a few at an end."""
     lost = float((log_density == -math.inf).double().mean())
     if lost > 0.01:
         raise ValueError(
             f"{name}: expected a finite log density at its own draws, got -inf or NaN at "
-            f"{lost:.1%} of {DRAWS:,}"
+            f"{lost:.1%} of {len(log_density):,}"
         )
-
-
-@contextmanager
-def _named(argument: str, hint: str = "") -> Iterator[None]:
-    """What a user's function raises, as a ValueError with the argument's name."""
-    try:
-        yield
-    except Exception as error:
-        if str(error).startswith(f"{argument}: "):
-            raise
-        raise ValueError(f"{argument}: {raised(error)}{hint}") from error
 
 
 @contextmanager
@@ -579,19 +597,20 @@ def _unvalidated() -> Iterator[None]:
             Distribution.set_default_validate_args(before)
 
 
-def nonnegative_at_draws(problem: Problem, f: Target) -> bool:
+def nonnegative_at_draws(problem: Problem, f: Target, draws: int = DRAWS) -> bool:
     """Whether f is negative at no draw of the prior, nor of broader densities and a known q2.
 
     Arguments:
         problem: The problem whose prior, y and theta are drawn.
         f: A function of x and theta.
+        draws: How many draws of the prior it is tried at.
 
     Raises:
         ValueError: f is not finite at draws of the prior.
     """
     generator = torch.Generator().manual_seed(0)
-    x = problem.sample_prior(DRAWS, generator).double()
-    theta = problem.sample_theta(DRAWS, generator)
+    x = problem.sample_prior(draws, generator).double()
+    theta = problem.sample_theta(draws, generator)
     value = f(x, None if theta is None else theta.double())
     bad = ~value.isfinite()
     if bad.any():
@@ -601,11 +620,11 @@ def nonnegative_at_draws(problem: Problem, f: Target) -> bool:
             f"f: expected finite numbers at draws of the prior, got {float(value[at]):g} at "
             f"x = ({place}) and at {float(bad.double().mean()):.1%} of the draws"
         )
-    return not ((value < 0).any() or _negative_in_tails(problem, f))
+    return not ((value < 0).any() or _negative_in_tails(problem, f, 128 * draws // DRAWS))
 
 
-def _negative_in_tails(problem: Problem, f: Target) -> bool:
-    """Whether f is negative at a draw for cases that are spread over the ranges of y and theta."""
+def _negative_in_tails(problem: Problem, f: Target, n: int) -> bool:
+    """Whether f is negative at a draw, n for each of some cases over the ranges of y and theta."""
     generator = torch.Generator().manual_seed(1)
     y, theta = problem.sample_cases(64, generator)
     y = _spread(problem.y, y, generator)
@@ -613,7 +632,7 @@ def _negative_in_tails(problem: Problem, f: Target) -> bool:
     densities: list[Density] = [DefensiveDensity(problem, y, theta)]
     known = problem.optimal_proposals() or {}
     densities += [known["q2"](y, theta)] if "q2" in known else []
-    draws = [density.draw(128, generator)[0] for density in densities]
+    draws = [density.draw(n, generator)[0] for density in densities]
     return any(bool((f(x, None if theta is None else theta[:, None]) < 0).any()) for x in draws)
 
 
@@ -626,12 +645,12 @@ def _spread(variable: Variable | None, drawn: Tensor, generator: torch.Generator
     return variable.nearest(uniform.double())
 
 
-def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] | None:
+def _side_of_theta(problem: Problem, sign: int, draws: int) -> Callable[[Any], Constraint] | None:
     """`greater_than` or `less_than`, if sign f > 0 on that side of theta alone, at draws."""
     if problem.theta is None or (problem.x.dim, problem.theta.dim) != (1, 1):
         return None
     generator = torch.Generator().manual_seed(2)
-    x, theta = problem.sample_prior(DRAWS, generator), problem.sample_theta(DRAWS, generator)
+    x, theta = problem.sample_prior(draws, generator), problem.sample_theta(draws, generator)
     assert theta is not None
     spread, end = x - x.mean(), torch.full_like(theta, math.inf)
     beside = theta.nextafter(end), theta.nextafter(-end)
@@ -648,9 +667,9 @@ def _side_of_theta(problem: Problem, sign: int) -> Callable[[Any], Constraint] |
     return None
 
 
-def _formula(given: dict[str, Any]) -> str:
+def _formula(problem: Problem) -> str:
     """mu as an expectation, in TeX."""
-    y, theta = given["likelihood"] is not None, given["theta"] is not None
+    y, theta = problem.y is not None, problem.theta is not None
     case = ",".join(["y"] * y + [r"\theta"] * theta)
     of_x = "x" + r";\theta" * theta
     mean = rf"\mathrm{{E}}[f({of_x})" + r"\mid y" * y + "]"
