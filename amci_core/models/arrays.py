@@ -4,11 +4,14 @@ from __future__ import annotations
 
 __all__ = ["Function", "as_array", "as_torch", "numbers", "takes_arrays"]
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
 from functools import cache, partial
 from itertools import chain, repeat
+from multiprocessing import get_context
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -143,14 +146,13 @@ def numbers(name: str, value: Any, n: int, *, vectors: bool = False) -> Tensor:
 
 
 @cache
-def _workers(processes: int) -> Any:
-    """An executor with so many worker processes, which end with this one."""
-    import distributed
+def _workers(processes: int) -> ProcessPoolExecutor:
+    """Worker processes, which end with this one.
 
-    from amci_core.parallel import local_cluster
-
-    client = distributed.Client(local_cluster(processes), set_as_default=False)
-    return client.get_executor()
+    Forked ones are there at once, and do not run the main script again.
+    """
+    context = get_context("fork" if sys.platform == "linux" else "spawn")
+    return ProcessPoolExecutor(processes, context)
 
 
 def _in_worker(packed: bytes, columns: Iterable[Iterable[Any]]) -> list[Any]:
