@@ -7,13 +7,11 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "VERDICTS", "YOURS", "Style", "label"]
+__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "VERDICTS", "YOURS", "Style"]
 
 from dataclasses import dataclass
 
 from amci_core.diagnostics import LEVELS
-from amci_core.flows.proposals import DEFENSIVE
-from amci_core.target import FALLBACK
 
 
 @dataclass(frozen=True)
@@ -76,32 +74,12 @@ VERDICTS = dict(
 YOURS = Style("yours", "#e8000b", "#ff6b6b")
 
 SHAPES = {
-    "q1": Style(
-        "q₁ learnt", ESTIMATORS["snis-q1"].light, ESTIMATORS["snis-q1"].dark, (6, 2, 2, 2)
-    ),
-    "q1_minus": Style("q₁⁻ learnt", "#8f6f00", "#e6c84f", (8, 3)),
-    "q2": Style("q₂ learnt", ESTIMATORS["snis-q2"].light, ESTIMATORS["snis-q2"].dark, (2, 3)),
-    "q1_complement": Style("q₁ᶜ learnt", "#007f86", "#45d3da", (1, 3)),
-    "target": Style("g ∝ f p(x | y)", "#5a6570", "#aab4be"),
-    "target_minus": Style("g⁻ ∝ f⁻ p(x | y)", "#7f6a55", "#c2ad94"),
-    "posterior": Style("posterior p(x | y)", "#9aa4ae", "#6f7a85"),
+    "q1": ESTIMATORS["snis-q1"],
+    "q1_minus": Style("q₁⁻", "#8f6f00", "#e6c84f", (8, 3)),
+    "q2": ESTIMATORS["snis-q2"],
+    "q1_complement": Style("q₁ᶜ", "#007f86", "#45d3da", (1, 3)),
+    "target": Style("target", "#5a6570", "#aab4be"),
+    "posterior": Style("posterior", "#9aa4ae", "#6f7a85"),
     "measured": Style("measured", "#0064a8", "#56b4e9"),
     "threshold": Style("threshold θ", "#404040", "#e0e0e0", (4, 4)),
 }
-
-
-def label(name: str, *, signed: bool = False, variant: str = "") -> str:
-    """The name of a density in a legend.
-
-    Arguments:
-        name: Which of `SHAPES`.
-        signed: Whether f takes both signs, so that q1 and g carry theirs.
-        variant: Which proposals; oracle and fallback proposals were not learnt.
-    """
-    text = SHAPES[name].label
-    if signed and name in ("q1", "target"):
-        text = text.replace("q₁", "q₁⁺").replace("g ∝ f", "g⁺ ∝ f⁺")
-    if variant == FALLBACK and name != "q2":
-        return text.replace(" learnt", ", not learnt")
-    said = {"oracle": " oracle", DEFENSIVE: ", not learnt"}
-    return text.replace(" learnt", said.get(variant, " learnt"))

@@ -32,7 +32,7 @@ from amci_explorer.views.diagnostics import DiagnosticsCard
 from amci_explorer.views.errors import ErrorCard
 from amci_explorer.views.evaluation import EvaluationCard
 from amci_explorer.views.headline import HeadlineView
-from amci_explorer.views.inputs import copying
+from amci_explorer.views.inputs import copying, download
 from amci_explorer.views.layout import column
 from amci_explorer.views.panel import DensityPanel
 from amci_explorer.views.play import PlayCard
@@ -208,7 +208,6 @@ class Explorer(pn.viewable.Viewer):
         self.address.param.update(query=link, script=script(self.state.settings))
 
     def _downloads(self) -> list[Any]:
-        looks = {"size": "small", "variant": "outlined", "sizing_mode": "stretch_width"}
         files = {
             "Densities, CSV": ("densities.csv", self.densities.table),
             "Everything, JSON": ("amci-explorer.json", self._everything),
@@ -217,7 +216,7 @@ class Explorer(pn.viewable.Viewer):
             copying("Copy link", "window.location.href"),
             copying("Copy Python", "window.case_in_python()"),
             *(
-                pmui.FileDownload(label=label, filename=name, callback=make, margin=0, **looks)
+                download(label, make, filename=name, sizing_mode="stretch_width")
                 for label, (name, make) in files.items()
             ),
         ]

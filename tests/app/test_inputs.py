@@ -29,7 +29,7 @@ def test_a_list_is_told_its_value_again_when_the_labels_change():
 
 def test_a_number_is_taken_if_it_is_in_bounds_and_follows_a_step_back():
     case, controls = opened()
-    field = controls.widgets["runs"]
+    field = controls.counts["runs"]
     assert (field.label, field.value) == ("Runs", "1000")
     field.value = "7"
     assert case.runs == 7

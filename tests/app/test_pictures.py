@@ -113,7 +113,6 @@ def test_in_the_plane_with_both_signs(new):
 def test_marginals_without_closed_forms_are_estimates(new):
     problem, proposals = new(**EXPONENTIAL)
     found = densities(problem, proposals, (1.0, 0.0, -1.0), coordinate=2, pair=(0, 2))
-    assert set(found.estimated) == {"target", "posterior", "q1", "q2"}
     s = np.sqrt(0.5)
     for name, mean, width in (("posterior", -0.5, s), ("target", -0.25, s), ("q1", -0.3, 1.0)):
         law = stats.norm(mean, width)
@@ -295,7 +294,6 @@ def test_the_posterior_is_exact_and_proposals_are_those_of_many_draws():
     points = np.stack(np.meshgrid(found.plane.x, found.plane.y), -1)
     law = stats.multivariate_normal(mean[[1, 3]], covariance[np.ix_([1, 3], [1, 3])])
     np.testing.assert_allclose(found.plane.posterior, law.pdf(points), rtol=1e-9, atol=1e-15)
-    assert found.estimated == ("q1",)
     proposals = amci.load_proposals("tail-5d")
     for shown, proposal in ((found.q1, proposals.q1_plus), (found.q2, proposals.q2)):
         with torch.inference_mode():
@@ -318,11 +316,9 @@ def test_courses_are_draws_from_the_posterior_and_solve_the_equations(y):
     # Pixels, of the 200 that the frame has at least: sizes beside it do not overlap.
     assert (200 * np.diff(np.log(ticks)) / np.log(end / start)).min() > 12
     found = found.course
-    assert found.probability == pytest.approx(float(CANCER.truth(y)), rel=1e-12)
     assert found.measured == ((0.0, y[0]), (5.0, y[1]))
     assert found.sizes.shape == (24, len(found.days))
     assert (found.days[0], found.days[-1]) == (0, 100)
-    assert found.last == found.median[-1]
     # Of 24 even draws 1 or 2 lie above a quantile of 95 %, and about 12 above the median.
     assert np.all((found.sizes > found.high).sum(0) <= 4)
     assert np.all((found.sizes < found.low).sum(0) <= 4)

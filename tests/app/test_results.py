@@ -110,12 +110,12 @@ def test_the_time_left_is_told_of_what_is_not_complete(card, jobs):
     card.start()
     jobs.do("play", runs=4, wanted=100, end=False)
     assert ">4 of 100 runs<" in status(card)
-    first = card.results.of("play")
+    first = card.results.all.get("play")
     assert (first.asked, first.complete) == (card.asked(card.state), False)
     jobs.do("play", runs=10, wanted=100, end=False)
     assert ">10 of 100 runs, 65 s left<" in status(card)
     jobs.do("play")
-    last = card.results.of("play")
+    last = card.results.all.get("play")
     assert (last.asked, last.complete) == (first.asked, True)
 
 
@@ -128,7 +128,7 @@ def test_a_card_that_counts_nothing_waits_and_another_problem_leaves_nothing(job
     assert ">Waiting" not in status(card)
     card.results.forget()
     card.open()
-    assert card.results.of("play") is card.shown is None
+    assert card.results.all.get("play") is card.shown is None
 
 
 def test_what_the_user_called_off_stays_so_until_something_else_is_asked_for(card, jobs):
@@ -153,12 +153,12 @@ def test_a_failure_is_said_in_the_card_which_offers_to_try_again(card, jobs):
     jobs.fail("play", "no <b>memory</b>")
     assert 'role="alert"' in status(card)
     assert "no &lt;b&gt;memory" in status(card)
-    assert card.results.failed("play") == card.asked(card.state)
+    assert card.results.failed.get("play") == card.asked(card.state)
     (button,) = parts(card, "Run")
     assert not button.disabled
     button.clicks += 1
     assert "play" in jobs.under_way
-    assert card.results.failed("play") is None
+    assert card.results.failed.get("play") is None
 
 
 class Noted:
@@ -233,7 +233,7 @@ async def until(true):
 
 
 async def rested(results):
-    await until(lambda: not results.is_running("noted"))
+    await until(lambda: "noted" not in results.running)
 
 
 def asked(**chosen):
@@ -265,10 +265,10 @@ def test_a_card_is_brought_every_result_and_the_end_or_why_there_is_none(
 ):
     async def body(results, card, page):
         results.want(card, asked())
-        assert results.is_running("noted")
+        assert "noted" in results.running
         await rested(results)
         assert page.turns == turns
-        assert results.failed("noted") == (None if told[-1] is None else asked())
+        assert results.failed.get("noted") == (None if told[-1] is None else asked())
 
     assert brought(body, *gives) == ["begin", *told]
 
@@ -287,8 +287,8 @@ def test_what_was_on_its_way_is_not_shown_after_a_cancel_or_what_is_known_at_onc
         else:
             results.cancel("noted")
         page.waiting[0]()
-        assert results.of("noted") is known
-        assert not results.is_running("noted")
+        assert results.all.get("noted") is known
+        assert "noted" not in results.running
 
     told = brought(body, ["late", "last"])
     assert told == ["begin", *([("known", True), None] if known else [])]
@@ -297,10 +297,10 @@ def test_what_was_on_its_way_is_not_shown_after_a_cancel_or_what_is_known_at_onc
 def test_a_new_request_takes_the_place_of_the_one_before(brought):
     async def body(results, card, page):
         results.want(card, asked())
-        await until(lambda: results.of("noted"))
+        await until(lambda: results.all.get("noted"))
         results.want(card, asked(theta=2.0))
         await rested(results)
-        assert results.of("noted").asked == asked(theta=2.0)
+        assert results.all.get("noted").asked == asked(theta=2.0)
 
     told = brought(body, ["first", "second", "last"], ["last"])
     assert told == ["begin", ("first", False), "begin", ("last", True), None]

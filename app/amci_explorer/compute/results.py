@@ -34,7 +34,9 @@ class Results:
     Attributes:
         training: What trains proposals for the page; None: nothing does.
         heard: Called when a result has come or is cancelled.
-        all: The newest result of each card that has one.
+        all: The newest result of each card that has one, for any request.
+        running: What is being computed, by the card's name.
+        failed: The last request of each card, if it failed.
     """
 
     def __init__(self, document: Any = None) -> None:
@@ -42,26 +44,14 @@ class Results:
         self.training: TrainingSession | None = None
         self.heard: list[Callable[[], None]] = []
         self.all: dict[str, Result] = {}
-        # By the card's name: its request, and what brings its results.
-        self._running: dict[str, Request] = {}
+        self.running: dict[str, Request] = {}
+        # By the card's name: what brings its results.
         self._tasks: dict[str, asyncio.Task[None]] = {}
         # Cards that wait for the first result of a request.
         self._first: set[str] = set()
-        # The last request of a card, if the user cancelled it, or if it failed.
+        # The last request of a card, if the user cancelled it.
         self._refused: dict[str, Request] = {}
-        self._failed: dict[str, Request] = {}
-
-    def of(self, name: str) -> Result | None:
-        """The newest result of a card, for any request."""
-        return self.all.get(name)
-
-    def is_running(self, name: str) -> bool:
-        """Whether something is being computed for a card."""
-        return name in self._running
-
-    def failed(self, name: str) -> Request | None:
-        """The last request of a card, if it failed."""
-        return self._failed.get(name)
+        self.failed: dict[str, Request] = {}
 
     def want(self, card: Any, asked: Request | None) -> None:
         """Has a card shown a request's result, computed if need be.
@@ -73,15 +63,15 @@ class Results:
         name = card.name
         if asked is None or self._document is None:
             self.cancel(name)
-        elif asked not in (self._running.get(name), self._refused.get(name)):
+        elif asked not in (self.running.get(name), self._refused.get(name)):
             self._refused.pop(name, None)
-            self._failed.pop(name, None)
+            self.failed.pop(name, None)
             found = self.all.get(name)
             if found is None or found.asked != asked or not found.complete:
                 found = runner.runner().finished(asked)
             if found is not None or name not in self._first:
                 self.cancel(name)
-            self._running[name] = asked
+            self.running[name] = asked
             if found is not None:
                 self._bring(card, found)
                 return
@@ -97,14 +87,14 @@ class Results:
 
     def refuse(self, name: str) -> None:
         """Cancels a card's request, because the user says so."""
-        if name in self._running:
-            self._refused[name] = self._running[name]
+        if name in self.running:
+            self._refused[name] = self.running[name]
         self.cancel(name)
 
     def cancel(self, name: str) -> None:
         """Cancels a card's request."""
         self._first.discard(name)
-        if self._running.pop(name, None) is not None:
+        if self.running.pop(name, None) is not None:
             self._tasks.pop(name).cancel()
             self._tell()
 
@@ -112,7 +102,7 @@ class Results:
         """Cancels all requests and forgets all results."""
         for task in self._tasks.values():
             task.cancel()
-        of_cards = self._running, self._tasks, self._first, self._refused, self._failed
+        of_cards = self.running, self._tasks, self._first, self._refused, self.failed
         for known in (self.all, *of_cards):
             known.clear()
 
@@ -125,13 +115,13 @@ class Results:
         """Brings a request's results to the page, each once the page has taken the one before."""
         name = card.name
         while self._tasks.get(name) is asyncio.current_task():
-            asked = self._running[name]
+            asked = self.running[name]
             try:
                 found = runner.runner().results(asked, browser_of(self._document))
                 async with aclosing(found):
                     async for result in found:
                         await on_page(self._document, partial(self._bring, card, result))
-                        if self._running.get(name) != asked:
+                        if self.running.get(name) != asked:
                             break
             except Unreachable as error:
                 text = f"{error} It is asked again every second."
@@ -143,7 +133,7 @@ class Results:
 
     def _bring(self, card: Any, result: Result) -> None:
         """Shows a result; once it is complete its request is over."""
-        if self._running.get(card.name) == result.asked:
+        if self.running.get(card.name) == result.asked:
             self._first.discard(card.name)
         try:
             self.all[card.name] = result
@@ -156,9 +146,9 @@ class Results:
     def _finish(self, card: Any, asked: Request, message: str | None) -> None:
         """A request is over; the card's next one may wait already."""
         if message is not None:
-            self._failed[card.name] = asked
-        if self._running.get(card.name) == asked:
-            del self._running[card.name]
+            self.failed[card.name] = asked
+        if self.running.get(card.name) == asked:
+            del self.running[card.name]
             self._tasks.pop(card.name, None)
             self._first.discard(card.name)
             card.end(message)

@@ -46,11 +46,9 @@ class MarginalDensities(LineDensities):
 
     Arguments:
         plane: The densities of the pair.
-        estimated: Those that are estimates from draws, by name; all others are exact.
     """
 
     plane: PlaneDensities
-    estimated: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -268,7 +266,6 @@ def marginal_densities(
             pair=pair,
             **common,
         ),
-        estimated=tuple(name for name, each in found.items() if isinstance(each, Drawn)),
         **common,
     )
 

@@ -40,8 +40,6 @@ class Course:
         low: Its quantile of 5 %, (T,).
         high: Its quantile of 95 %, (T,).
         measured: The days and sizes of the two measurements.
-        last: Median of the size on the last day.
-        probability: mu, the probability that the treatment succeeds.
     """
 
     days: Array
@@ -50,8 +48,6 @@ class Course:
     low: Array
     high: Array
     measured: tuple[tuple[float, float], tuple[float, float]]
-    last: float
-    probability: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +89,6 @@ def tumour_densities(
             low=low,
             high=high,
             measured=((0.0, float(y[0])), (SECOND_DAY, float(y[1]))),
-            last=float(median[-1]),
-            probability=float(problem.truth(y, theta)),
         ),
     )
 

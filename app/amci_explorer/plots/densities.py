@@ -408,8 +408,9 @@ class CoursePicture:
         steps = (1, 2, 5) if high <= 100 * low else (1,)
         ticks = [step * 10.0**power for power in range(-3, 7) for step in steps]
         self.figures["course"].yaxis.ticker.ticks = ticks
+        last = number(course.median[-1], 3)
         self._caption.text = (
-            f"Median size after 100 days <b>{number(course.last, 3)}</b>, band: middle 90 %, "
+            f"Median size after 100 days <b>{last}</b>, band: middle 90 %, "
             "lines: posterior draws, diamonds: measured"
         )
 

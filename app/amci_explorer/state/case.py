@@ -1,9 +1,8 @@
 r"""The page's case: every choice of the page, one line each, and the point's three handles.
 
 Links, files, Back, Forward, Reset and widgets are made from the declarations. To add a choice, add
-a line to `Case`; if its values depend on the problem, add these to `state/options.py`. A choice
-with a `precedence` has a widget under "Draws, runs, seed", in that order. All others have theirs
-in the view that they are about.
+a line to `Case`; if its values depend on the problem, add these to `state/options.py`. Its widget
+stands in the view that it is about, made by `views/bound.py`.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ class Case(param.Parameterized):
     theta: Any = Coordinates(constant=True, doc="The coordinates of theta.")
     variant: Any = param.Selector(label="Proposals", doc="The proposals.")
     snapshot: Any = param.Selector(label="Training", doc="Checkpoint of the training.")
-    draws: Any = param.Integer(64, bounds=(2, 5000), label="Draws per proposal", precedence=1)
-    runs: Any = param.Integer(1000, bounds=(4, 10_000), label="Runs", precedence=2)
-    seed: Any = param.Integer(0, bounds=(0, 2**31 - 1), label="Seed", precedence=3)
+    draws: Any = param.Integer(64, bounds=(2, 5000), label="Draws per proposal")
+    runs: Any = param.Integer(1000, bounds=(4, 10_000), label="Runs")
+    seed: Any = param.Integer(0, bounds=(0, 2**31 - 1), label="Seed")
     alpha: Any = param.Number(1.0, bounds=(-0.5, 1.5), doc="Share of E1 from q1's draws.")
     beta: Any = param.Number(0.0, bounds=(-0.5, 1.5), doc="Share of E2 from q1's draws.")
     share: Any = param.Number(0.5, bounds=(0.01, 0.99), doc="Share of draws that q1 gets.")

@@ -2,29 +2,16 @@ r"""Widgets of choices: they change the case by the user's hand alone, and follo
 
 from __future__ import annotations
 
-__all__ = ["CountField", "bound", "flag", "sliding", "tie", "widget"]
+__all__ = ["CountField", "bound", "flag", "sliding", "tie"]
 
 from typing import Any
 
 import panel_material_ui as pmui
-import param
 
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views.inputs import Typed, choice, select
 from amci_explorer.views.slider import Slider, same
-
-
-def widget(state: Case, name: str) -> Any:
-    """The widget that a choice's declaration asks for."""
-    kind, label = type(Case.param[name]), str(Case.param[name].label)
-    if issubclass(kind, param.Integer):
-        return CountField(state, name)
-    if issubclass(kind, param.Number):
-        return sliding(state, name, label)
-    if issubclass(kind, param.Boolean):
-        return flag(state, name, label)
-    return bound(state, name, label, listed=True)
 
 
 def bound(state: Case, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:

@@ -238,7 +238,7 @@ class Card(pn.viewable.Viewer):
     def tell(self) -> None:
         """Says how far it is; fades a result that answers other settings, and names these."""
         shown, wanted = self.shown, self.asked(self.state)
-        running = any(map(self.results.is_running, self._names))
+        running = not self.results.running.keys().isdisjoint(self._names)
         other = bool(shown and wanted and not self.answers(shown.asked, wanted))
         words, share = self.halted, 0.0
         if not words and shown and not other and self.unit:

@@ -18,7 +18,7 @@ from amci_explorer.problems import registry
 from amci_explorer.problems.presets import preset_at, presets
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
-from amci_explorer.views.bound import bound, tie, widget
+from amci_explorer.views.bound import CountField, bound, tie
 from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.inputs import UNSEEN_LABEL, Message, flat_button, select
 from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column, hide, row, sections
@@ -79,9 +79,7 @@ class Controls:
         self._steps += [flat_button("Forward", lambda _: state.go(1))]
         self._compare = flat_button("", lambda _: state.compare(not state.compared))
         self._reference = HTML("", NOTE)
-        listed: Any = [each for each in state.param.objects().values() if each.precedence]
-        listed.sort(key=lambda each: each.precedence)
-        self.widgets = {each.name: widget(state, each.name) for each in listed}
+        self.counts = {name: CountField(state, name) for name in ("draws", "runs", "seed")}
         wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
         player = pmui.DiscretePlayer(
             label="Training history",
@@ -97,7 +95,7 @@ class Controls:
         self._sections = {
             "problem": ("The problem", [about]),
             "proposals": ("Proposals", [variant, self._messages["variant"], self._training]),
-            "counts": ("Draws, runs, seed", [*self.widgets.values(), resample]),
+            "counts": ("Draws, runs, seed", [*self.counts.values(), resample]),
             "own-f": ("Your own f", [self.target.panel]),
             "compare": ("Compare", [self._compare, self._reference]),
             "downloads": ("Share and download", downloads),
@@ -149,8 +147,8 @@ class Controls:
 
     def complain(self, wrong: dict[str, str]) -> None:
         """Says beside each control what is wrong with what an address asked of it."""
-        folds = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.widgets, "counts")
-        fields = {"f": self.target, **self.widgets}
+        folds = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.counts, "counts")
+        fields = {"f": self.target, **self.counts}
         for name, text in wrong.items():
             if name in folds:
                 self.unfold(folds[name], only=False)

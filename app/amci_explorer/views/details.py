@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 import panel as pn
-import panel_material_ui as pmui
 
 from amci_explorer.server.session import callback
 from amci_explorer.text import number
+from amci_explorer.views.inputs import download
 from amci_explorer.views.layout import HTML, ON_SCREEN, column, sections
 
 # A longer table takes a page seconds to lay out: the file has all of it.
@@ -50,16 +50,9 @@ class Details:
         file: Callable[[], StringIO] | None = None,
     ) -> None:
         self._title, self._help_text, self._table = title, help_text, table
-        self.csv = pmui.FileDownload(
-            label=f"{title}, CSV",
-            callback=file,
-            filename=f"{title.lower().replace(' ', '-')}.csv",
-            size="small",
-            variant="text",
-            sx={"textTransform": "none"},
-            margin=0,
-            stylesheets=[ON_SCREEN],
-        )
+        name = f"{title.lower().replace(' ', '-')}.csv"
+        looks = {"variant": "text", "stylesheets": [ON_SCREEN]}
+        self.csv = download(f"{title}, CSV", file, filename=name, **looks)
         self._help = HTML("", HELP)
         self._rows = pn.pane.DataFrame(
             index=False,

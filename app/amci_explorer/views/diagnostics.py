@@ -8,7 +8,6 @@ from html import escape
 from types import SimpleNamespace
 from typing import Any
 
-import panel_material_ui as pmui
 import param
 
 from amci_core.diagnostics.verdict import LEVELS
@@ -17,9 +16,9 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.plots.diagnostics import STYLES, running_estimate, weights_histogram
-from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views.card import Card
+from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.picture import Picture
 from amci_explorer.views.status import VERDICT, verdict
@@ -48,9 +47,8 @@ class DiagnosticsCard(Card):
 
     def content(self) -> list[Any]:
         self._verdict = HTML(EMPTY, VERDICT, STYLE)
-        looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0}
-        self.find = pmui.Button(label="Find an answer", visible=False, **looks)
-        self.find.on_click(callback(lambda _: self._ask()))
+        looks = {"sizing_mode": None, "visible": False}
+        self.find = flat_button("Find an answer", lambda _: self._ask(), **looks)
         self.answer = HTML("", VERDICT)
         self._asker = SimpleNamespace(
             name=ANSWER, begin=self._searching, take=self._answer, end=self._answered
@@ -83,9 +81,9 @@ class DiagnosticsCard(Card):
         self.way.draw(running_estimate(found, dark=self.dark), words)
         # An answer is the case's: for another one it has to be asked for.
         self.find.visible = found.level != LEVELS[0]
-        self.find.disabled = self.results.is_running(ANSWER)
+        self.find.disabled = ANSWER in self.results.running
         self.answer.object = ""
-        if (last := self.results.of(ANSWER)) is not None:
+        if (last := self.results.all.get(ANSWER)) is not None:
             self._answer(last)
 
     def _ask(self) -> None:

@@ -3,7 +3,6 @@ r"""What all pictures have in common: tools, text alternatives, colours that fol
 from __future__ import annotations
 
 __all__ = [
-    "LEGEND",
     "Theme",
     "add_hover",
     "describe",
@@ -11,14 +10,11 @@ __all__ = [
     "entitle",
     "entitle_all",
     "give_up_names",
-    "legend",
     "lighten",
     "pane",
     "picture",
-    "set_range",
 ]
 
-from collections.abc import Iterable
 from typing import Any
 
 import panel as pn
@@ -37,10 +33,9 @@ from bokeh.models import (
 from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
-from amci_explorer.colours import ESTIMATORS, Style
-from amci_explorer.plots.style import bare_figure, set_range
+from amci_explorer.colours import Style
+from amci_explorer.plots.style import bare_figure
 from amci_explorer.server.compat import ACCESSIBLE
-from amci_explorer.views.style import CROWDED
 
 SAVE_SVG = """
     const view = [...Bokeh.index.query(v => v.model.toolbar?.tools.includes(cb_obj))][0]
@@ -62,13 +57,6 @@ WITH_TOOLS = """
 TOOLS = """
 :host { opacity: var(--tools, 1) !important; transition: opacity 0.15s; }
 div { --button-height: 24px; }
-"""
-# Where curves have no names at their ends.
-LEGEND = f"""
-:host {{ display: none !important; }}
-@media {CROWDED} {{ :host {{ display: block !important; }} }}
-p {{ margin: 0; font-size: 12px; line-height: 1.4; }}
-span {{ margin-right: 8px; font-weight: 600; white-space: nowrap; }}
 """
 # Parts without a state of their own: one serves all pictures of a page.
 STATELESS = (
@@ -137,16 +125,6 @@ def give_up_names(old: figure) -> None:
     """
     for model in old.references():
         model.name = None
-
-
-def legend(names: Iterable[str]) -> str:
-    """Names of estimators in the colours of their curves, for a part with the style `LEGEND`."""
-    styles = {name: ESTIMATORS[name] for name in names}
-    spans = (
-        f'<span style="color: var(--of-{name})">{style.short or style.label}</span>'
-        for name, style in styles.items()
-    )
-    return f"<p>{' '.join(spans)}</p>"
 
 
 def add_hover(

@@ -70,7 +70,7 @@ class HeadlineView:
 
     def _found(self) -> Summary | None:
         """The figures of the case, if they are there."""
-        result = self._results.of("summary")
+        result = self._results.all.get("summary")
         current = result is not None and result.asked.settings == self._state.settings
         return result.value if result is not None and current else None
 
@@ -86,6 +86,6 @@ class HeadlineView:
             row = found.row("amci-cv")
             about = f"About {measured(row.value, *row.interval)[0]}."
             return about if row.is_reliable else "These draws cannot tell."
-        failed = self._results.failed("summary")
+        failed = self._results.failed.get("summary")
         is_over = failed is not None and failed.settings == self._state.settings
         return "Not known." if is_over else "Measuring …"

@@ -8,6 +8,7 @@ __all__ = [
     "Typed",
     "choice",
     "copying",
+    "download",
     "flat_button",
     "select",
 ]
@@ -54,6 +55,7 @@ COPY = """
         window.setTimeout(() => { source.data.label = label }, 2000)
     }, () => window.prompt(label, text))
 """
+FLAT: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0}
 WRONG = "p { margin: 0; font-size: var(--small); line-height: 1.4; color: #d32f2f; }"
 
 
@@ -83,9 +85,13 @@ def flat_button(
     label: str, act: Callable[[Any], Any] | None = None, **options: Any
 ) -> pmui.Button:
     """A small button, as wide as its place unless an option says otherwise."""
-    looks: dict[str, Any] = {"variant": "outlined", "size": "small", "margin": 0}
-    looks |= {"sizing_mode": "stretch_width", "sx": {"textTransform": "none"}}
-    return pmui.Button(label=label, on_click=act and callback(act), **looks | options)
+    looks = FLAT | {"sizing_mode": "stretch_width"} | options
+    return pmui.Button(label=label, on_click=act and callback(act), **looks)
+
+
+def download(label: str, make: Callable[[], Any] | None, **options: Any) -> pmui.FileDownload:
+    """A small button that downloads what a function makes."""
+    return pmui.FileDownload(label=label, callback=make, **FLAT | options)
 
 
 def copying(label: str, text: str) -> pmui.Button:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import panel_material_ui as pmui
 import param
 from bokeh.models import ColumnDataSource, Range1d
 
@@ -23,7 +22,7 @@ from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
 from amci_explorer.views.figures import add_hover, pane, picture
-from amci_explorer.views.inputs import flat_button, select
+from amci_explorer.views.inputs import download, flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
 from amci_explorer.words.script import script
@@ -70,14 +69,7 @@ class TrainCard(Card):
             name: flat_button(name, act, disabled=True, sizing_mode=None)
             for name, act in buttons.items()
         }
-        self.download = pmui.FileDownload(
-            label="Download",
-            callback=self._zip,
-            disabled=True,
-            size="small",
-            variant="outlined",
-            margin=0,
-        )
+        self.download = download("Download", self._zip, disabled=True)
         self.progress_line = Status("training", "Training")
         self.sources = {
             name: ColumnDataSource({c: [] for c in COLUMNS}, name=f"learning-{name}")
