@@ -148,7 +148,7 @@ class Controls:
     def complain(self, wrong: dict[str, str]) -> None:
         """Says beside each control what is wrong with what an address asked of it."""
         folds = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.counts, "counts")
-        fields = {"f": self.target, **self.counts}
+        fields: dict[str, Any] = {"f": self.target, **self.counts}
         for name, text in wrong.items():
             if name in folds:
                 self.unfold(folds[name], only=False)
