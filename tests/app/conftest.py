@@ -59,7 +59,7 @@ class Turned:
         self.started, self.asked, self.does = [], [], False
 
         def start(results, card):
-            asked = results._running[card.name]
+            asked = results.running[card.name]
             results._first.discard(card.name)
             self.started.append(card.name)
             self.asked.append(asked)

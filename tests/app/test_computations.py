@@ -10,6 +10,7 @@ from amci_explorer.compute import computations
 from amci_explorer.compute.computations import TOTALS, computations_of
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.pictures import densities
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import presets
 from amci_explorer.state.case import Case
 from amci_explorer.views.errors import ErrorCard
@@ -34,7 +35,7 @@ def choice(y, theta, **chosen):
 
 def shown(y, theta, **chosen):
     settings = choice(y, theta, **chosen)
-    return densities(STORE.problem, STORE.proposals(settings), *settings.pair)
+    return densities(STORE.problem, registry.chosen(settings), *settings.pair)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_where_mu_is_zero_the_files_have_what_the_picture_has():
 
 
 def test_densities_are_one_line_for_every_point_and_weights_for_every_draw(state):
-    found = densities(STORE.problem, STORE.proposals(state.settings), *state.settings.pair)
+    found = densities(STORE.problem, registry.chosen(state.settings), *state.settings.pair)
     _, lines = read(state, found)
     for name in ("x", "target", "posterior", "q1", "q2"):
         np.testing.assert_array_equal(column(lines, name), getattr(found, name))

@@ -5,9 +5,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.pictures import densities
+from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
 from amci_explorer.state.case import Case
 from amci_explorer.text import number
@@ -88,9 +88,9 @@ def test_examples_fit_and_every_computation_is_at_work(name, monkeypatch):
     assert list(examples(original)) == kinds
     for f in examples(original).values():
         state.open(name, f=f)
-        problem, store = state.problem, computations_of(state.problem.name)
+        problem = state.problem
         assert state.link()["f"] == f
-        assert densities(problem, store.proposals(state.settings), *state.settings.pair).columns
+        assert densities(problem, registry.chosen(state.settings), *state.settings.pair).columns
         first = Request("summary", state.settings).part(0)[1].rows[0]
         assert first.name == "amci"
         assert math.isfinite(first.value)

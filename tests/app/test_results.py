@@ -30,7 +30,7 @@ class Slow(Results):
         return SimpleNamespace(cancel=lambda: self.under_way.pop(card.name, None))
 
     def do(self, name, *, runs=4, wanted=4, end=True):
-        asked, card = self._running[name], self.under_way[name]
+        asked, card = self.running[name], self.under_way[name]
         progress = {"runs": runs, "runs_wanted": wanted, "progress": runs / wanted}
         value = SimpleNamespace(**progress, of=asked.settings.theta)
         self._bring(card, Result(asked, value, 7.25, complete=end))
@@ -38,7 +38,7 @@ class Slow(Results):
             del self.under_way[name]
 
     def fail(self, name, message):
-        self._finish(self.under_way.pop(name), self._running[name], message)
+        self._finish(self.under_way.pop(name), self.running[name], message)
 
 
 class Plain(Card):

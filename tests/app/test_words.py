@@ -11,6 +11,7 @@ import pytest
 from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.summary import summarize
+from amci_explorer.problems import registry
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.case import Case
 from amci_explorer.text import number, percent, slug
@@ -41,7 +42,7 @@ def test_the_script_prints_the_figures_of_the_strip(name, changes):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(script(choice), {})
-    case = state.problem, computations_of(name).proposals(choice), *choice.pair
+    case = state.problem, registry.chosen(choice), *choice.pair
     expected = summarize(CaseDraws(*case, draws=choice.draws, seed=choice.seed))
     assert "nan" not in printed.getvalue()
     lines = re.findall(r"^(\S+): mu = (\S+), standard error (\S+)", printed.getvalue(), re.M)

@@ -62,14 +62,9 @@ class Computations:
         self.problem = problem
 
     @cached_property
-    def estimators(self) -> tuple[str, ...]:
-        """The estimators whose errors are shown with the default proposals."""
-        return shown_estimators(self.problem, registry.proposals(self.problem.name))
-
-    @cached_property
     def plain(self) -> dict[str, Proposals]:
         """Where E2 is known, what rivals of AMCI draw from without being trained, by name."""
-        if "E2" in self.terms:
+        if "E2" in registry.terms(self.problem.name):
             return {}
         problem, prior = self.problem, DefensiveComponent(self.problem, "E2")
         minus = None if problem.nonnegative else prior
@@ -78,32 +73,10 @@ class Computations:
             {"reference": Proposals.from_defensive(problem)} if problem.has_defensive else {}
         )
 
-    @property
-    def measured(self) -> tuple[str, ...]:
-        """What there are error curves of."""
-        return (*self.estimators, *self.plain)
-
     def draws(self, settings: Settings) -> tuple[int, ...]:
         """Total draws at which errors are shown: an estimate's among them."""
-        total = settings.draws * len(self.proposals(settings).present)
+        total = settings.draws * len(registry.chosen(settings).present)
         return tuple(sorted({*TOTALS, min(total, TOTALS[-1])}))
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """The terms that have proposals to draw from."""
-        return registry.terms(self.problem.name)
-
-    @property
-    def shares_samples(self) -> bool:
-        """Whether E1 and E2 have one proposal each, so that draws can serve both."""
-        return self.problem.nonnegative and "snis-q2" in self.estimators
-
-    def proposals(self, settings: Settings) -> Proposals:
-        """The proposals chosen, or those of a checkpoint."""
-        history = registry.history(self.problem.name)
-        if settings.snapshot is not None and history:
-            return history[min(settings.snapshot, len(history) - 1)].proposals
-        return registry.proposals(self.problem.name, settings.variant, settings.revision)
 
     def reference(self, settings: Settings) -> ReferenceValue | None:
         """What errors are counted from where the problem does not know its truth.
@@ -130,7 +103,7 @@ class Computations:
     def _seen(self, settings: Settings) -> CaseDraws:
         """The draws of one case."""
         counts: dict[str, Any] = {"draws": settings.draws, "seed": settings.seed}
-        case = self.problem, self.proposals(settings), *settings.pair
+        case = self.problem, registry.chosen(settings), *settings.pair
         return CaseDraws(*case, **counts, mu=self.mu(settings))
 
     def summary(self, settings: Settings) -> Stream[Summary]:
@@ -147,7 +120,7 @@ class Computations:
 
     def answer(self, settings: Settings) -> Stream[CaseAnswer]:
         """An estimate to 1 %, in as many ways as it takes, in a single part."""
-        case = self.problem, self.proposals(settings), *settings.pair
+        case = self.problem, registry.chosen(settings), *settings.pair
         limits: dict[str, Any] = {"relative_error": PRECISION, "draws": MOST_DRAWS}
         return _single(lambda: find_answer(*case, **limits, seed=settings.seed))
 
@@ -165,7 +138,7 @@ class Computations:
         size, draws = MAP_SIZES.get(self.problem.x.dim, SMALL_MAP)
         return map_stream(
             self.problem,
-            self.proposals(settings),
+            registry.chosen(settings),
             along=(across, upwards),
             size=size,
             draws=draws,
@@ -180,7 +153,7 @@ class Computations:
             settings: The case.
             sobol: Whether the estimators that take Sobol points draw them.
         """
-        proposals, draws = self.proposals(settings), self.draws(settings)
+        proposals, draws = registry.chosen(settings), self.draws(settings)
         shown: Estimators = shown_estimators(self.problem, proposals)
         drawn = [(proposals, shown, "sobol" if sobol else None)]
         # With E2 known, AMCI's mean of f w is plain importance sampling, for every q2.
@@ -211,7 +184,7 @@ class Computations:
             common: Whether both proposals transport the same random numbers.
         """
         return reuse_stream(
-            self._sampler(settings, self.proposals(settings)),
+            self._sampler(settings, registry.chosen(settings)),
             self._truth(settings),
             alphas=REUSE_GRID.tolist(),
             betas=REUSE_GRID.tolist(),
@@ -237,7 +210,7 @@ class Computations:
         """Errors over a few cases drawn from p(y) p(theta), one case after another."""
         return evaluated.live(
             self.problem,
-            self.proposals(settings),
+            registry.chosen(settings),
             cases=cases,
             runs=settings.runs,
             seed=settings.seed,

@@ -7,7 +7,6 @@ __all__ = ["look_at_problems", "read", "start_workers"]
 from collections.abc import Sequence
 from contextlib import suppress
 
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.runner import Unreachable, runner
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
@@ -50,5 +49,4 @@ def look_at_problems() -> None:
     """Looks once at every problem: the first look takes longest."""
     for name in registry.problems():
         state = Case(name)
-        proposals = computations_of(name).proposals(state.settings)
-        densities(state.problem, proposals, *state.settings.pair)
+        densities(state.problem, registry.chosen(state.settings), *state.settings.pair)

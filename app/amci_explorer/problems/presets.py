@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "coordinate_names",
-    "coordinates",
     "digits_of",
     "handle_label",
     "opening",
@@ -102,11 +101,6 @@ def coordinate_names(problem: Problem) -> tuple[str, ...]:
 def _model(problem: Problem) -> str:
     """Whose prior and likelihood a problem has: with another f the one it comes from."""
     return registry.split(problem.name)[0]
-
-
-def coordinates(names: Sequence[str]) -> dict[int, str]:
-    """The coordinates of x that can be looked at, from 1 on, and their names."""
-    return dict(enumerate(names, 1))
 
 
 def planes(names: Sequence[str]) -> dict[tuple[int, int], str]:

@@ -18,6 +18,7 @@ __all__ = [
     "FILES",
     "OWN",
     "add_variant",
+    "chosen",
     "command_name",
     "history",
     "in_a_line",
@@ -57,6 +58,7 @@ from amci_core.models import Problem
 from amci_core.proposals import ORACLE, available_variants
 from amci_core.target import TargetProblem, fallback_proposals, target_name
 from amci_explorer.problems import session_proposals
+from amci_explorer.problems.settings import Settings
 
 # What names the files, one after another as in PATH. A colon may stand before a class, and
 # between two files.
@@ -241,6 +243,14 @@ def proposals(name: str, variant: str | None = None, revision: int = 0) -> Propo
     if split(name)[1]:
         return _fallback_proposals(name)
     return _shipped(name, variant) if own is None else own.proposals[variant]
+
+
+def chosen(settings: Settings) -> Proposals:
+    """The proposals that settings name, or those of a checkpoint of their training."""
+    earlier = history(settings.problem)
+    if settings.snapshot is not None and earlier:
+        return earlier[min(settings.snapshot, len(earlier) - 1)].proposals
+    return proposals(settings.problem, settings.variant, settings.revision)
 
 
 def command_name(name: str) -> str:

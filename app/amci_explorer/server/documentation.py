@@ -93,17 +93,16 @@ def _files() -> dict[str, Path]:
 @cache
 def _page(file: Path) -> str:
     """A file of Markdown as HTML."""
-    text = file.read_text(encoding="utf-8")
-    title = text.partition("\n")[0].lstrip("# ")
-    up = "../" * (len(file.relative_to(documentation_root()).parts) - 1)
-    places = "".join(f'<a href="{up}{name}.md">{_title(name)}</a>' for name in PLACES)
-    return PAGE.format(title=escape(title), places=places, body=_reader().render(text))
+    root, text = documentation_root(), file.read_text(encoding="utf-8")
+    up = "../" * (len(file.relative_to(root).parts) - 1)
+    titles = {f"{up}{name}.md": _title(root / f"{name}.md") for name in PLACES}
+    places = "".join(f'<a href="{link}">{title}</a>' for link, title in titles.items())
+    return PAGE.format(title=_title(file), places=places, body=_reader().render(text))
 
 
 @cache
-def _title(name: str) -> str:
-    text = (documentation_root() / f"{name}.md").read_text(encoding="utf-8")
-    return escape(text.partition("\n")[0].lstrip("# "))
+def _title(file: Path) -> str:
+    return escape(file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
 
 
 @cache

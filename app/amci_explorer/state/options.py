@@ -2,7 +2,7 @@ r"""What depends on the problem: the values that a choice can have, and where it
 
 from __future__ import annotations
 
-__all__ = ["layers", "opens", "options", "other_axis", "plane_axes"]
+__all__ = ["layers", "moved_by", "opens", "options", "other_axis", "plane_axes"]
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from amci_explorer.colours import SWEPT
 from amci_explorer.problems import registry
 from amci_explorer.problems.presets import (
     coordinate_names,
-    coordinates,
+    handle_label,
     opening,
     planes,
     variable_labels,
@@ -48,7 +48,7 @@ def options(name: str, problem: Problem, session: object = None) -> Mapping[Any,
             swept = registry.swept(problem.name)
             return {each: SWEPT[each].label for each in swept if each != "bound"}
         case "coordinate":
-            return coordinates(coordinate_names(problem))
+            return dict(enumerate(coordinate_names(problem), 1))
         case "pair":
             return planes(coordinate_names(problem))
     return {}
@@ -95,7 +95,7 @@ def plane_axes(problem: Problem) -> dict[str, str]:
             continue
         which = "all coordinates" if coordinate is None else f"coordinate {coordinate + 1}"
         label = f"{own_labels[0]}, {which}" if alike else own_labels[coordinate or 0]
-        labels[name] = f"{label}, {variable.unit}" if variable.unit else label
+        labels[name] = handle_label(label, variable)
     return labels
 
 
@@ -109,11 +109,14 @@ def other_axis(problem: Problem, across: str, upwards: str, *, keep: str) -> str
         keep: The axis that stays, "across" or "upwards".
     """
     fixed, other = (across, upwards) if keep == "across" else (upwards, across)
+    kept = moved_by(problem, fixed)
     axes = (other, *plane_axes(problem))
-    return next((name for name in axes if _independent(name, fixed)), fixed)
+    return next((name for name in axes if kept.isdisjoint(moved_by(problem, name))), fixed)
 
 
-def _independent(first: str, second: str) -> bool:
-    """Whether two axes move no coordinate together."""
-    (a, _, i), (b, _, j) = first.partition("["), second.partition("[")
-    return a != b or (i != j and bool(i) and bool(j))
+def moved_by(problem: Problem, axis: str) -> set[tuple[str, int]]:
+    """The coordinates that an axis moves, as (variable, index)."""
+    variable, _, coordinate = axis.rstrip("]").partition("[")
+    if coordinate:
+        return {(variable, int(coordinate))}
+    return {(variable, i) for i in range(getattr(problem, variable).dim)}

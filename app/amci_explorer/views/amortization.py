@@ -21,7 +21,7 @@ from amci_explorer.problems.presets import digits_of, opening
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state.case import Case
 from amci_explorer.state.links import nearest
-from amci_explorer.state.options import layers, plane_axes
+from amci_explorer.state.options import layers, moved_by, plane_axes
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
@@ -105,7 +105,7 @@ class MapCard(Card):
         problem, found = self.state.problem, self.shown.value
         point = {name: list(getattr(self.state, name)) for name in ("y", "theta")}
         for axis, value in ((found.x, across), (found.y, upwards)):
-            for variable, i in _moved(problem, axis.name):
+            for variable, i in moved_by(problem, axis.name):
                 point[variable][i] = round(value, digits_of(getattr(problem, variable), i))
         at = {name: nearest(getattr(problem, name), v) for name, v in point.items() if v}
         self.state.move(**at)
@@ -116,7 +116,7 @@ class MapCard(Card):
         """Where the case is along both axes; None if it is not in the plane."""
         at: list[float] = []
         for axis in (found.x, found.y):
-            moved = _moved(self.state.problem, axis.name)
+            moved = moved_by(self.state.problem, axis.name)
             values = {getattr(self.state, variable)[i] for variable, i in moved}
             if len(values) > 1:
                 return None
@@ -132,15 +132,7 @@ def plane_choice(problem: Problem, choice: Settings, along: tuple[str, ...]) -> 
     opens = dict(zip(("y", "theta"), opening(problem), strict=True))
     kept = {"y": list(choice.y), "theta": list(choice.theta)}
     for name in along:
-        for variable, i in _moved(problem, name):
+        for variable, i in moved_by(problem, name):
             kept[variable][i] = opens[variable][i]
     y, theta = tuple(kept["y"]), tuple(kept["theta"])
     return replace(choice, y=y, theta=theta, draws=0, runs=100, seed=0)
-
-
-def _moved(problem: Problem, name: str) -> list[tuple[str, int]]:
-    """The coordinates that an axis moves, as (variable, index)."""
-    variable, _, coordinate = name.rstrip("]").partition("[")
-    if coordinate:
-        return [(variable, int(coordinate))]
-    return [(variable, i) for i in range(getattr(problem, variable).dim)]

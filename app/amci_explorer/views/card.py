@@ -14,7 +14,6 @@ import panel as pn
 import param
 
 from amci_core.models import Problem
-from amci_explorer.compute.computations import Computations, computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
 from amci_explorer.server.session import guarded
@@ -144,11 +143,6 @@ class Card(pn.viewable.Viewer):
         # During a training results come one after the other: that must not flicker.
         settings = replace(asked.settings, revision=wanted.settings.revision)
         return replace(asked, settings=settings) == wanted
-
-    @property
-    def store(self) -> Computations:
-        """What follows from the case's problem."""
-        return computations_of(self.state.problem.name)
 
     def open(self) -> None:
         """Turns to the case's problem."""

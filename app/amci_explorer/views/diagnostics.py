@@ -16,6 +16,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.plots.diagnostics import STYLES, running_estimate, weights_histogram
+from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import flat_button
@@ -66,7 +67,7 @@ class DiagnosticsCard(Card):
         for picture in (*self._weights.values(), self.way):
             picture.clear()
         # A picture in a hidden place has no width, and the page waits for one.
-        panels = [self._weights[term].panel for term in self.store.terms]
+        panels = [self._weights[term].panel for term in registry.terms(self.state.problem.name)]
         self._place[:] = [side_by_side(*panels, least=300)]
 
     def draw(self, found: Diagnosis, *, complete: bool) -> None:

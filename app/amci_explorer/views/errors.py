@@ -15,6 +15,7 @@ from amci_core.evaluation import ErrorCurves
 from amci_explorer.compute.computations import TOTALS
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots.errors import ErrorPicture
+from amci_explorer.problems import registry
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views.bound import bound, tie
@@ -103,7 +104,7 @@ class ErrorCard(Card):
     @property
     def _proposals(self) -> int:
         """How many proposals share the draws."""
-        return len(self.store.terms)
+        return len(registry.terms(self.state.problem.name))
 
     def _show(self, found: ErrorCurves, total: int, complete: bool) -> tuple[str, ...]:
         return self._picture.show(

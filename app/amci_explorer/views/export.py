@@ -17,7 +17,6 @@ import pandas as pd
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ErrorCurves, ReuseErrors
 from amci_core.evaluation.sweep import FIGURES, origin, versions
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.diagnosis import Diagnosis
@@ -55,8 +54,7 @@ def _origin(asked: Request) -> dict[str, Any]:
     settings = asked.settings
     if settings.revision != registry.revision(settings.problem, settings.variant):
         return {"versions": versions()}
-    store = computations_of(settings.problem)
-    found = origin(store.problem, store.proposals(settings))
+    found = origin(registry.problem(settings.problem), registry.chosen(settings))
     return {name: found[name] for name in ("versions", "weights")}
 
 

@@ -6,10 +6,10 @@ __all__ = ["HeadlineView"]
 
 from html import escape
 
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.known import exact, level, log_truth
 from amci_explorer.numbers.summary import Summary
+from amci_explorer.problems import registry
 from amci_explorer.problems.presets import preset_at
 from amci_explorer.state.case import Case
 from amci_explorer.views.formula import FORMULA, formula
@@ -49,7 +49,7 @@ class HeadlineView:
         """Says what is known of the state's case."""
         state, settings = self._state, self._state.settings
         problem, pair = state.problem, settings.pair
-        proposals = computations_of(problem.name).proposals(settings)
+        proposals = registry.chosen(settings)
         names = [
             name for name in ("q2", "q1_complement") if getattr(proposals, name, None) is not None
         ]

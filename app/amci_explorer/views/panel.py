@@ -15,7 +15,6 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.js.scripts import source
 from amci_explorer.numbers.marks import marks
@@ -198,9 +197,8 @@ class DensityPanel:
         """Marks the first draws of the case."""
         if isinstance(self.picture, DensityPicture):
             asked = self._state.settings
-            proposals = computations_of(asked.problem).proposals(asked)
-            drawn = {"draws": asked.draws, "seed": asked.seed}
-            self.picture.mark(marks(self._state.problem, proposals, *asked.pair, **drawn))
+            case = self._state.problem, registry.chosen(asked), *asked.pair
+            self.picture.mark(marks(*case, draws=asked.draws, seed=asked.seed))
 
     @property
     def _cases(self) -> dict[str, Case]:
@@ -217,8 +215,8 @@ class DensityPanel:
         if case.problem.x.dim > 2:
             first, second = self._state.pair
             look = {"coordinate": self._state.coordinate - 1, "pair": (first - 1, second - 1)}
-        proposals = computations_of(case.problem.name).proposals(case.settings)
-        return densities(case.problem, proposals, *case.settings.pair, **look)
+        settings = case.settings
+        return densities(case.problem, registry.chosen(settings), *settings.pair, **look)
 
     def _attach(self) -> None:
         """Puts the handle of theta's line where that is; without one it is not there."""

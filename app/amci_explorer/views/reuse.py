@@ -11,9 +11,10 @@ import param
 
 from amci_core.evaluation import ReuseErrors
 from amci_core.models import Problem
-from amci_explorer.compute.computations import REUSE_GRID, computations_of
+from amci_explorer.compute.computations import REUSE_GRID
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots import reuse_map
+from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
@@ -60,7 +61,7 @@ class ReuseCard(Card):
 
     @staticmethod
     def why_not(problem: Problem) -> str:
-        if computations_of(problem.name).shares_samples:
+        if problem.nonnegative and "snis-q2" in registry.swept(problem.name):
             return ""
         why = (
             "E₂ is known, so there is no q₂ to share with"

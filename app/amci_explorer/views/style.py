@@ -111,8 +111,6 @@ COMPONENTS: dict[str, Any] = {
     "MuiTooltip": {"defaultProps": {"describeChild": True}},
     # A player's buttons keep the colour of a light page.
     "MuiIconButton": {"variants": [{"props": {"color": "default"}, "style": {"color": TEXT}}]},
-    # On a phone the drawer is a dialogue, and has a name.
-    "MuiDrawer": {"defaultProps": {"slotProps": {"paper": {"aria-label": "Controls"}}}},
     # What unfolds is no landmark of its own, and its title is no heading of the third level.
     "MuiAccordion": {
         "defaultProps": {

@@ -10,7 +10,6 @@ import numpy as np
 
 from amci_core.models import Problem
 from amci_core.models.expression import LONGEST, ExpressionError
-from amci_explorer.compute.computations import computations_of
 from amci_explorer.numbers.weighted import weighted
 from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
@@ -71,8 +70,8 @@ class TargetControls:
         problem, settings = self._state.problem, self._state.settings
         if not self._state.f:
             return
-        proposals = computations_of(problem.name).proposals(settings)
-        tried = weighted(problem, proposals, *problem.check(*settings.pair), draws=TRIED)
+        pair = problem.check(*settings.pair)
+        tried = weighted(problem, registry.chosen(settings), *pair, draws=TRIED)
         self.complain(ZERO if np.isneginf(tried.log_abs_f).all() else "")
 
     def _chose(self, event: Any) -> None:
