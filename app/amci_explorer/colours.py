@@ -7,11 +7,9 @@ alone, what it should look like is grey.
 
 from __future__ import annotations
 
-__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "VERDICTS", "YOURS", "Style"]
+__all__ = ["ESTIMATORS", "PLAIN", "SHAPES", "SWEPT", "YOURS", "Style"]
 
 from dataclasses import dataclass
-
-from amci_core.diagnostics import LEVELS
 
 
 @dataclass(frozen=True)
@@ -58,18 +56,6 @@ PLAIN = {
 }
 ESTIMATORS |= PLAIN
 
-# What a verdict is called, and its colour.
-VERDICTS = dict(
-    zip(
-        LEVELS,
-        (
-            Style("Reliable", "#0b6b3a", "#6fd49a"),
-            Style("Use more draws", "#8a4b00", "#f2b45c"),
-            Style("Do not trust", "#b3261e", "#ff8f86"),
-        ),
-        strict=True,
-    )
-)
 # The case or the point that the user has chosen, among others.
 YOURS = Style("yours", "#e8000b", "#ff6b6b")
 

@@ -9,13 +9,15 @@ __all__ = [
     "in_symbols",
     "number",
     "percent",
+    "pretty",
     "slug",
     "subscript",
-    "terms",
+    "table",
 ]
 
 import math
 import re
+from collections.abc import Iterable
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -64,9 +66,9 @@ def subscript(value: int) -> str:
     return str(value).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
-def terms(*, signed: bool) -> dict[str, str]:
-    """What the terms of an estimate are called; where f takes one sign, without it."""
-    return {"E1_plus": "E₁⁺" if signed else "E₁", "E1_minus": "E₁⁻", "E2": "E₂"}
+def pretty(name: str, *, signed: bool) -> str:
+    """E1_plus as E₁⁺, or as E₁ where f takes one sign."""
+    return in_symbols(name if signed else name.replace("_plus", ""))
 
 
 def in_symbols(text: str) -> str:
@@ -78,3 +80,10 @@ def in_symbols(text: str) -> str:
 
     text = re.sub(r"[\d.]+e[-+]\d+", lambda found: number(float(found[0])), text)
     return re.sub(r"\b([Eq])([12])(_plus|_minus)?", symbol, re.sub(r"\bmu\b", "μ", text))
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of cells in HTML, which keys can scroll where it is too wide."""
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    return f'<div class="wide" tabindex="0"><table><tr>{top}</tr>{body}</table></div>'

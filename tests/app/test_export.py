@@ -11,6 +11,7 @@ from amci_explorer.compute.computations import computations_of
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result
 from amci_explorer.numbers.pictures import densities
+from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 from amci_explorer.views import export
 

@@ -14,8 +14,8 @@ from bokeh.palettes import Cividis256, interp_palette
 from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import ESTIMATORS, YOURS
-from amci_explorer.plots.style import NOWHERE, axis, frame
-from amci_explorer.text import terms
+from amci_explorer.plots.style import NOWHERE, axis, framed
+from amci_explorer.text import pretty
 
 # Values beyond have the colour of the nearest end.
 LOWEST, HIGHEST = 1e-8, 1e4
@@ -30,7 +30,7 @@ def layer_of(found: AmortizationMap, layer: str) -> tuple[Array, dict[str, Any]]
         layer: variance, bound, effective-TERM or pareto-TERM, as in "pareto-E2".
     """
     kind, _, term = layer.partition("-")
-    called = terms(signed=len(found.terms) > 2).get(term, "")
+    called = pretty(term, signed=len(found.terms) > 2)
     at = found.terms.index(term) if term else 0
     if kind == "effective":
         looks = {"clabel": f"ESS of {called}, share of the draws", "clim": (0.0, 1.0)}
@@ -101,4 +101,4 @@ def amortization_map(
     case = hv.Points([at or NOWHERE], [across, upwards], group="Yours", label="your case").opts(
         marker="circle", size=14, fill_alpha=0, color=YOURS.colour(dark), line_width=3
     )
-    return hv.Overlay([image, case]).opts(hv.opts.Overlay(**frame(height)))
+    return framed([image, case], height)

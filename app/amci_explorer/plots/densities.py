@@ -25,7 +25,7 @@ from amci_explorer.numbers.marks import Marks, marks
 from amci_explorer.numbers.pictures import densities as numbers_of
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.tumour import TumourDensities
-from amci_explorer.plots.style import bare_figure, set_range
+from amci_explorer.plots.style import bare_figure, describe, set_range
 from amci_explorer.text import number
 
 # Each proposal and what it should match; room above a curve and ends of a logarithmic axis in
@@ -196,8 +196,7 @@ class DensityPicture:
         """Renews the text alternatives; when a control is let go, not while it moves."""
         for name, shown in self.figures.items():
             said = re.sub("<.*?>", "", self._captions[name.split("-", 1)[1]].text)
-            words = f"{said}. {self._found.about()}"
-            shown.html_attributes = {"role": "img", "aria-label": words}
+            describe(shown, f"{said}. {self._found.about()}")
 
     def _say(self) -> None:
         """What each proposal should match, and what its draws do."""
@@ -417,7 +416,7 @@ class CoursePicture:
     def describe(self) -> None:
         """Renews the text alternative; when a control is let go, not while it moves."""
         words = "Tumour size against days. " + re.sub("<.*?>", "", self._caption.text)
-        self.figures["course"].html_attributes = {"role": "img", "aria-label": f"{words}."}
+        describe(self.figures["course"], f"{words}.")
 
 
 def _source(name: str, *columns: str) -> ColumnDataSource:

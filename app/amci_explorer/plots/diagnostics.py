@@ -15,8 +15,8 @@ from amci_core.models import Problem
 from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights, diagnosis
-from amci_explorer.plots.style import axis, draws_ticks, frame, short_ticks
-from amci_explorer.text import terms
+from amci_explorer.plots.style import axis, draws_ticks, framed, short_ticks
+from amci_explorer.text import pretty
 
 STYLES = {"E1_plus": SHAPES["q1"], "E1_minus": SHAPES["q1_minus"], "E2": SHAPES["q2"]}
 # Half a draw: the lower end of a histogram's logarithmic axis.
@@ -57,8 +57,11 @@ def diagnostics(
         3
     """
     found = diagnosis(CaseDraws(problem, proposals, y, theta, draws=draws, seed=seed))
-    names = terms(signed=any(term.name == "E1_minus" for term in found.terms))
-    parts = [weights_histogram(term, names[term.name], dark=dark) for term in found.terms]
+    signed = not problem.nonnegative
+    parts = [
+        weights_histogram(term, pretty(term.name, signed=signed), dark=dark)
+        for term in found.terms
+    ]
     way = running_estimate(found, dark=dark)
     return hv.Layout([*parts, way]).cols(len(parts)).opts(shared_axes=False)
 
@@ -87,17 +90,16 @@ def weights_histogram(
     )
     has_tail = bool((term.tail_heights > LEAST_HEIGHT).any())
     width = term.edges[-1] - term.edges[0]
-    return hv.Overlay([bars, tail] if has_tail else [bars]).opts(
-        hv.opts.Overlay(
-            logy=True,
-            xlim=(term.edges[0] - 0.03 * width, term.edges[-1] + 0.15 * width),
-            ylim=(LEAST_HEIGHT, 2 * max(float(term.heights.max()), 1.0)),
-            ylabel="draws",
-            xformatter=short_ticks(),
-            xticks=4,
-            legend_cols=2,
-            **frame(height),
-        )
+    return framed(
+        [bars, tail] if has_tail else [bars],
+        height,
+        logy=True,
+        xlim=(term.edges[0] - 0.03 * width, term.edges[-1] + 0.15 * width),
+        ylim=(LEAST_HEIGHT, 2 * max(float(term.heights.max()), 1.0)),
+        ylabel="draws",
+        xformatter=short_ticks(),
+        xticks=4,
+        legend_cols=2,
     )
 
 
@@ -129,22 +131,20 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
     dashed = hv.Curve(columns, x, "plain", label=plain.label)
     colour, looks = amci.colour(dark), {"line_width": 2.5}
     hover = {"tools": ["hover"], "hover_tooltips": tips, "hover_mode": "vline"}
-    return hv.Overlay(
-        [
-            band.opts(color=colour, alpha=0.2, line_alpha=0),
-            hv.HLine(0).opts(color=SHAPES["threshold"].colour(dark), line_width=1.5),
-            line.opts(color=colour, **looks, **hover),
-            dashed.opts(color=plain.colour(dark), line_dash="dashed", **looks),
-        ]
-    ).opts(
-        hv.opts.Overlay(
-            logx=True,
-            xformatter=draws_ticks(),
-            xlim=(4, found.draws * 1.1),
-            ylim=(-half, half),
-            ylabel=f"estimate − {name}, {units}",
-            legend_cols=2,
-            show_grid=True,
-            **frame(height),
-        )
+    parts = [
+        band.opts(color=colour, alpha=0.2, line_alpha=0),
+        hv.HLine(0).opts(color=SHAPES["threshold"].colour(dark), line_width=1.5),
+        line.opts(color=colour, **looks, **hover),
+        dashed.opts(color=plain.colour(dark), line_dash="dashed", **looks),
+    ]
+    return framed(
+        parts,
+        height,
+        logx=True,
+        xformatter=draws_ticks(),
+        xlim=(4, found.draws * 1.1),
+        ylim=(-half, half),
+        ylabel=f"estimate − {name}, {units}",
+        legend_cols=2,
+        show_grid=True,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import SWEPT
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.plots.style import axis, decades, draws_ticks, frame
+from amci_explorer.plots.style import axis, decades, draws_ticks, framed
 from amci_explorer.words.curves import CEILING, FLOOR
 
 DRAWS = axis("draws", "total draws")
@@ -84,18 +84,17 @@ def evaluation(
         _single_cases(found, errors).opts(color=SWEPT[single].colour(dark)),
         *lines,
     ]
-    return hv.Overlay(picture).opts(
-        hv.opts.Overlay(
-            logx=True,
-            logy=True,
-            xlim=(float(draws[0]) * 0.8, float(draws[-1]) * 1.1),
-            ylim=decades(np.concatenate([*values, errors.ravel()]), FLOOR, CEILING),
-            xformatter=draws_ticks(),
-            ylabel=ERROR.label,
-            legend_cols=2,
-            show_grid=True,
-            **frame(height),
-        )
+    return framed(
+        picture,
+        height,
+        logx=True,
+        logy=True,
+        xlim=(float(draws[0]) * 0.8, float(draws[-1]) * 1.1),
+        ylim=decades(np.concatenate([*values, errors.ravel()]), FLOOR, CEILING),
+        xformatter=draws_ticks(),
+        ylabel=ERROR.label,
+        legend_cols=2,
+        show_grid=True,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from amci_core.evaluation import ReuseErrors
 from amci_explorer.colours import YOURS
-from amci_explorer.plots.style import NOWHERE, axis, frame, short_ticks
+from amci_explorer.plots.style import NOWHERE, axis, framed, short_ticks
 
 FLOOR, CEILING = 1e-18, 1e6
 # The map's darkest colour: ten times off. What is worse need not be told apart.
@@ -96,9 +96,7 @@ def reuse_map(
         text_color="white", text_font_size="13px", yoffset=-0.07, hooks=[_on_dark]
     )
     ends = {"xlim": _ends(errors.alphas), "ylim": _ends(errors.betas)}
-    return hv.Overlay([image, corners, *marked, yours]).opts(
-        hv.opts.Overlay(legend_cols=2, **frame(height, **ends))
-    )
+    return framed([image, corners, *marked, yours], height, legend_cols=2, **ends)
 
 
 def _predicted(errors: ReuseErrors, at: tuple[float, float]) -> tuple[float, ...] | None:

@@ -7,12 +7,14 @@ __all__ = [
     "axis",
     "bare_figure",
     "decades",
+    "describe",
     "draws_ticks",
-    "frame",
+    "framed",
     "set_range",
     "short_ticks",
 ]
 
+from collections.abc import Sequence
 from typing import Any
 
 import holoviews as hv
@@ -34,20 +36,26 @@ def axis(name: str, label: str) -> hv.Dimension:
     return hv.Dimension(name, label=label)
 
 
-def frame(height: int, **options: Any) -> dict[str, Any]:
-    """Options of a picture as wide as there is room, with its legend above it.
+def framed(parts: Sequence[hv.Element], height: int, **options: Any) -> hv.Overlay:
+    """A picture as wide as there is room, with its legend above it.
 
     A finger that scrolls the page does not drag the picture.
     """
-    return {
-        "height": height,
-        "responsive": True,
-        "toolbar": "right",
-        "active_tools": [],
-        "legend_position": "top",
-        "legend_opts": LEGEND,
+    wide = hv.opts.Overlay(
+        height=height,
+        responsive=True,
+        toolbar="right",
+        active_tools=[],
+        legend_position="top",
+        legend_opts=LEGEND,
         **options,
-    }
+    )
+    return hv.Overlay(parts).opts(wide)
+
+
+def describe(shown: figure, words: str) -> None:
+    """Renews the text alternative of a picture."""
+    shown.html_attributes = {"role": "img", "aria-label": words}
 
 
 def bare_figure(**options: Any) -> figure:

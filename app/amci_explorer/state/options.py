@@ -18,7 +18,7 @@ from amci_explorer.problems.presets import (
     planes,
     variable_labels,
 )
-from amci_explorer.text import duration, terms
+from amci_explorer.text import duration, pretty
 from amci_explorer.words import CARDS
 
 
@@ -74,11 +74,11 @@ def opens(name: str, problem: Problem) -> Any:
 def layers(problem: Problem) -> dict[str, str]:
     """What a map of the proposals' quality can show: names and labels."""
     drawn = registry.terms(problem.name)
-    names = terms(signed=len(drawn) > 2)
+    names = {term: pretty(term, signed=len(drawn) > 2) for term in drawn}
     return {
         "variance": "Relative variance per draw",
-        **{f"effective-{t}": f"Effective sample size per draw, {names[t]}" for t in drawn},
-        **{f"pareto-{t}": f"Pareto k̂, {names[t]}" for t in drawn},
+        **{f"effective-{t}": f"Effective sample size per draw, {n}" for t, n in names.items()},
+        **{f"pareto-{t}": f"Pareto k̂, {n}" for t, n in names.items()},
         **({"bound": "SNIS bound / AMCI's error"} if problem.knows_bound else {}),
     }
 

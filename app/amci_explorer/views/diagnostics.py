@@ -18,19 +18,23 @@ from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.plots.diagnostics import STYLES, running_estimate, weights_histogram
 from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
+from amci_explorer.text import pretty
 from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import flat_button
-from amci_explorer.views.layout import HTML, column, row, side_by_side
+from amci_explorer.views.layout import HTML, WIDE, column, row, side_by_side
 from amci_explorer.views.picture import Picture
-from amci_explorer.views.status import VERDICT, verdict
-from amci_explorer.words.diagnosis import (
-    about_answer,
-    about_terms,
-    about_verdict,
-    pretty,
-)
+from amci_explorer.views.style import VERDICTS
+from amci_explorer.words.diagnosis import about_answer, about_terms, about_verdict
 
-STYLE = "th, td { padding: 2px 24px 2px 0; text-align: left; }"
+VERDICT = f"""
+.verdict {{ border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }}
+.level {{ font-size: var(--text); font-weight: 600; line-height: 1.4; color: var(--level); }}
+.verdict, .wide {{ margin: 12px 0; }}
+p, li {{ margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }}
+ul {{ margin: 0; padding-left: 1.1rem; }}
+table {{ border-spacing: 0; font-size: var(--small); font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 2px 24px 2px 0; text-align: left; }}
+{WIDE}"""
 ANSWER = "answer"
 SEARCHING = (
     "Tries more draws, then half of them from the defensive density, then a reference value: each "
@@ -47,7 +51,7 @@ class DiagnosticsCard(Card):
     drawn = ()
 
     def content(self) -> list[Any]:
-        self._verdict = HTML(EMPTY, VERDICT, STYLE)
+        self._verdict = HTML(EMPTY, VERDICT)
         looks = {"sizing_mode": None, "visible": False}
         self.find = flat_button("Find an answer", lambda _: self._ask(), **looks)
         self.answer = HTML("", VERDICT)
@@ -72,8 +76,11 @@ class DiagnosticsCard(Card):
 
     def draw(self, found: Diagnosis, *, complete: bool) -> None:
         signed = not self.state.problem.nonnegative
-        judged = verdict(found.level, about_verdict(found), dark=self.dark)
-        self._verdict.object = judged + about_terms(found, signed=signed)
+        self._verdict.object = (
+            f'<div class="verdict" role="status" style="--level: var(--{VERDICTS[found.level]})">'
+            f'<div class="level">{found.level.capitalize()}</div>{about_verdict(found)}</div>'
+            f"{about_terms(found, signed=signed)}"
+        )
         for term in found.terms:
             name = pretty(term.name, signed=signed)
             picture = weights_histogram(term, name, dark=self.dark)

@@ -15,12 +15,13 @@ from amci_core.evaluation import ErrorCurves
 from amci_explorer.compute.computations import TOTALS
 from amci_explorer.compute.requests import Request
 from amci_explorer.plots.errors import ErrorPicture
+from amci_explorer.plots.style import describe
 from amci_explorer.problems import registry
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views.bound import bound, tie
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import describe, dress, pane
+from amci_explorer.views.figures import dress, pane
 from amci_explorer.views.layout import HTML, NOTE, hide, row
 from amci_explorer.views.slider import Grip
 from amci_explorer.words.curves import about_curves, outside

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 __all__ = [
     "Theme",
-    "add_hover",
-    "describe",
     "dress",
     "entitle",
     "entitle_all",
@@ -22,7 +20,6 @@ from bokeh.models import (
     CustomAction,
     CustomJS,
     Filter,
-    HoverTool,
     LabelingPolicy,
     SaveTool,
     Scale,
@@ -34,7 +31,7 @@ from bokeh.models.annotations.geometry import AreaVisuals
 from bokeh.plotting import figure
 
 from amci_explorer.colours import Style
-from amci_explorer.plots.style import bare_figure
+from amci_explorer.plots.style import bare_figure, describe
 from amci_explorer.server.compat import ACCESSIBLE
 
 SAVE_SVG = """
@@ -127,15 +124,6 @@ def give_up_names(old: figure) -> None:
         model.name = None
 
 
-def add_hover(
-    shown: figure, renderers: Any, tips: list[tuple[str, str]], *, mode: str = "mouse"
-) -> HoverTool:
-    """Shows values at the pointer, with no button of its own in the toolbar."""
-    tool = HoverTool(renderers=renderers, tooltips=tips, mode=mode, visible=False)
-    shown.add_tools(tool)
-    return tool
-
-
 def pane(shown: figure) -> pn.pane.Bokeh:
     """Puts a figure into the page."""
     lighten(shown)
@@ -160,11 +148,6 @@ def _shared(part: Any) -> Any:
     kept = vars(pn.state.curdoc or part).setdefault("stateless", {})
     key = type(part), str(part.properties_with_values(include_defaults=False))
     return kept.setdefault(key, part)
-
-
-def describe(shown: figure, text: str) -> None:
-    """Renews the text alternative of a picture."""
-    shown.html_attributes = {"role": "img", "aria-label": text}
 
 
 def entitle(shown: figure, problem: str, f: str) -> None:

@@ -12,6 +12,7 @@ import panel as pn
 from bokeh.models import HoverTool
 from bokeh.plotting import figure
 
+from amci_explorer.plots.style import describe
 from amci_explorer.server.session import callback
 from amci_explorer.views.figures import dress, entitle, give_up_names
 from amci_explorer.views.layout import column
@@ -89,7 +90,7 @@ class Picture(pn.pane.HoloViews):
 
     def _label(self) -> None:
         if self.figure is not None:
-            self.figure.html_attributes = {"role": "img", "aria-label": self._words}
+            describe(self.figure, self._words)
             entitle(self.figure, *self._titles)
 
     def _dress(self, plot: Any, picture: Any) -> None:

@@ -16,12 +16,12 @@ from bokeh.models import ColumnDataSource, Div, Range1d
 from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.play import MOST, Playback
-from amci_explorer.plots.style import draws_ticks, set_range, short_ticks
+from amci_explorer.plots.style import describe, draws_ticks, set_range, short_ticks
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.case import Case
 from amci_explorer.text import doubt, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import describe, pane, picture
+from amci_explorer.views.figures import pane, picture
 from amci_explorer.views.layout import side_by_side
 
 STYLE = """

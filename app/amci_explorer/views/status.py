@@ -2,12 +2,11 @@ r"""How far a computation is: a bar while it goes on, and words."""
 
 from __future__ import annotations
 
-__all__ = ["VERDICT", "Status", "verdict"]
+__all__ = ["Status"]
 
 from html import escape
 
-from amci_explorer.colours import VERDICTS
-from amci_explorer.views.layout import HTML, WIDE
+from amci_explorer.views.layout import HTML
 
 # Longer words lie on what is above them for as long as they are there.
 STYLE = """
@@ -20,26 +19,6 @@ progress, ::-webkit-progress-bar { background: var(--line); }
 ::-moz-progress-bar { background: var(--accent); }
 progress.still { visibility: hidden; }
 """
-
-
-# The style sheet of a card that gives one.
-VERDICT = f"""
-.verdict {{ border-left: 5px solid var(--level); padding: 2px 0 2px 12px; min-height: 3.6em; }}
-.level {{ font-size: var(--text); font-weight: 600; line-height: 1.4; color: var(--level); }}
-.verdict, .wide {{ margin: 12px 0; }}
-p, li {{ margin: 4px 0; font-size: var(--text); line-height: 1.5; max-width: 90ch; }}
-ul {{ margin: 0; padding-left: 1.1rem; }}
-table {{ border-spacing: 0; font-size: var(--small); font-variant-numeric: tabular-nums; }}
-{WIDE}"""
-
-
-def verdict(level: str, why: str, *, dark: bool, of: str = "") -> str:
-    """A verdict `of` something in its colour, and why, in HTML."""
-    style = VERDICTS[level]
-    return (
-        f'<div class="verdict" role="status" style="--level: {style.colour(dark)}">'
-        f'<div class="level">{of}{style.label}</div>{why}</div>'
-    )
 
 
 class Status(HTML):

@@ -8,12 +8,10 @@ colour vision can tell apart.
 from __future__ import annotations
 
 __all__ = [
-    "BAR_HEIGHT",
     "CROWDED",
     "FADE",
     "LOW",
     "NARROW",
-    "PALETTE",
     "THEME",
     "VARIABLES",
     "VERDICTS",
@@ -23,7 +21,6 @@ from typing import Any
 
 from amci_core.diagnostics.verdict import LEVELS
 from amci_explorer.colours import ESTIMATORS, SHAPES
-from amci_explorer.colours import VERDICTS as COLOURS
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # Type sizes in rem, small to large: 13, 15 and 24 pixels.
@@ -51,7 +48,9 @@ PALETTE = {
         "muted": "#4d5963",
         "line": "#d5dbe1",
         "accent": "#1f5f8b",
-        **{name: COLOURS[level].light for level, name in VERDICTS.items()},
+        "good": "#0b6b3a",
+        "fair": "#8a4b00",
+        "bad": "#b3261e",
     },
     "dark": {
         "page": "#12171c",
@@ -60,7 +59,9 @@ PALETTE = {
         "muted": "#aab6c0",
         "line": "#3a444d",
         "accent": "#7cc0ec",
-        **{name: COLOURS[level].dark for level, name in VERDICTS.items()},
+        "good": "#6fd49a",
+        "fair": "#f2b45c",
+        "bad": "#ff8f86",
     },
 }
 

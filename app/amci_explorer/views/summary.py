@@ -17,7 +17,7 @@ from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Results
 from amci_explorer.numbers.summary import Row, Summary
 from amci_explorer.state.case import Case
-from amci_explorer.text import doubt, duration, effective, number
+from amci_explorer.text import doubt, duration, effective, number, table
 from amci_explorer.views.card import Card
 from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import HTML, WIDE, column, hide, row
@@ -25,7 +25,6 @@ from amci_explorer.views.style import VERDICTS
 from amci_explorer.words.headline import measured
 
 RELIABLE, MORE_DRAWS, _ = LEVELS
-HEAD = ("estimator", "estimate", "standard error", "relative error")
 DEFAULT = "amci-cv"
 # Each ESS within this of the number of draws is called that number.
 ALL = 0.995
@@ -143,31 +142,24 @@ class SummaryCard(Card):
         # Half of the intervals are whole.
         span = 1.2 * float(np.median(reach)) or 1.0
         around = f"95 % intervals, {'truth' if known else 'estimate'} ± {number(span, 2)}"
-        head = "".join(
-            f"<th>{name}</th>"
-            for name in (
-                "estimator",
-                "estimate",
-                "standard error",
-                "relative error",
-                around,
-                "remark",
+        head = ("estimator", "estimate", "standard error", "relative error", around, "remark")
+        rows = [
+            (
+                f"<i style='background: {ESTIMATORS[row.name].colour(self.dark)}'></i>"
+                f"{ESTIMATORS[row.name].label}",
+                number(row.value, 4),
+                doubt(row.standard_error, high - low, judged=row.is_reliable),
+                _relative(row.relative_error, found.mu.error),
+                self._bar(row, centre, span),
+                escape(row.remark),
             )
-        )
-        rows = "".join(
-            f"<tr><td><i style='background: {ESTIMATORS[row.name].colour(self.dark)}'></i>"
-            f"{ESTIMATORS[row.name].label}</td><td>{number(row.value, 4)}</td>"
-            f"<td>{doubt(row.standard_error, high - low, judged=row.is_reliable)}</td>"
-            f"<td>{_relative(row.relative_error, found.mu.error)}</td>"
-            f"<td>{self._bar(row, centre, span)}</td><td>{escape(row.remark)}</td></tr>"
             for row in found.rows
-        )
+        ]
         about = " ".join(_about(found, term) for term in found.effective)
         draws = (
             f"{found.total:,} draws from proposals, {found.judging:,} from the defensive density"
         )
-        table = f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{rows}</table></div>'
-        return f"{table}<p>One run of every estimator: {draws}. {about}</p>"
+        return f"{table(head, rows)}<p>One run of every estimator: {draws}. {about}</p>"
 
     def _bar(self, row: Row, centre: float, span: float) -> str:
         """An interval on the common axis; an estimate beyond it is an arrow."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import param
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import ColumnDataSource, HoverTool, Range1d
 
 from amci_core.training import Choices, form_names
 from amci_core.training.choices import terms_of
@@ -21,7 +21,7 @@ from amci_explorer.plots.style import decades, set_range
 from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import add_hover, pane, picture
+from amci_explorer.views.figures import pane, picture
 from amci_explorer.views.inputs import download, flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
 from amci_explorer.views.status import Status
@@ -131,7 +131,8 @@ class TrainCard(Card):
             now = shown.line("seconds", "relative_variance", line_alpha=0.4, **looks)
             for line in (best, now):
                 self.theme.follow(line.glyph, SHAPES[style], "line_color")
-            add_hover(shown, [best], [("seconds", "@seconds{0.0}"), ("best", "@best{0.00e+0}")])
+            tips = [("seconds", "@seconds{0.0}"), ("best", "@best{0.00e+0}")]
+            shown.add_tools(HoverTool(renderers=[best], tooltips=tips, visible=False))
         return shown
 
     def redraw(self) -> None:

@@ -6,7 +6,6 @@ __all__ = [
     "about_answer",
     "about_terms",
     "about_verdict",
-    "pretty",
     "sentence",
 ]
 
@@ -15,7 +14,7 @@ from html import escape
 
 from amci_explorer.numbers.answer import WAYS, CaseAnswer
 from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights
-from amci_explorer.text import effective, in_symbols, number, percent
+from amci_explorer.text import effective, in_symbols, number, percent, pretty, table
 
 # What "reliable" says, after how well the estimate is determined.
 REACHED = "draws of the defensive density, or a long check after training, reach every term"
@@ -58,10 +57,8 @@ def about_terms(found: Diagnosis, *, signed: bool) -> str:
         )
         for term in found.terms
     ]
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    head = "".join(f"<th>{head}</th>" for head in HEADS)
-    table = f'<div class="wide" tabindex="0"><table><tr>{head}</tr>{body}</table></div>'
-    return f"{table}<p>{_harder(found)}</p>" if not signed and len(rows) > 1 else table
+    harder = f"<p>{_harder(found)}</p>" if not signed and len(rows) > 1 else ""
+    return table(HEADS, rows) + harder
 
 
 def _harder(found: Diagnosis) -> str:
@@ -80,11 +77,6 @@ def about_k(term: TermWeights) -> str:
     if math.isinf(k):
         return "no tail"
     return f"{k:.2f} ± {term.error:.2f}".replace("-", "−")
-
-
-def pretty(name: str, *, signed: bool) -> str:
-    """E1_plus as E₁⁺, or as E₁ where f takes one sign."""
-    return in_symbols(name if signed else name.replace("_plus", ""))
 
 
 def sentence(words: str) -> str:

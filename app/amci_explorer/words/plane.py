@@ -7,7 +7,7 @@ __all__ = ["about_place"]
 import numpy as np
 
 from amci_core.amortization import AmortizationMap
-from amci_explorer.text import number, percent, terms
+from amci_explorer.text import number, percent, pretty
 
 
 def about_place(found: AmortizationMap, at: tuple[float, float]) -> str:
@@ -17,9 +17,9 @@ def about_place(found: AmortizationMap, at: tuple[float, float]) -> str:
     variance, ratio = float(found.relative_variance[j, i]), float(found.bound_ratio[j, i])
     if np.isnan(variance):
         return "Your case: μ is 0, so there is no relative error."
-    names = terms(signed=len(found.terms) > 2)
+    signed = len(found.terms) > 2
     ess = ", ".join(
-        f"{percent(float(share))} for {names[term]}"
+        f"{percent(float(share))} for {pretty(term, signed=signed)}"
         for term, share in zip(found.terms, found.relative_ess[:, j, i], strict=True)
     )
     said = f"Your case: relative variance per draw <b>{number(variance, 1)}</b>, ESS {ess}."
