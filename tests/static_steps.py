@@ -1,6 +1,6 @@
 """A tour for tests of the page without a server: two live steps and two with stored pictures."""
 
-from amci_explorer.problems.stops import Stop
+from amci_explorer.problems.presets import Stop
 
 TAIL = {"problem": "tail-1d", "y": "1.0", "theta": "3.0"}
 STEPS = (

@@ -19,8 +19,8 @@ from amci_explorer.compute.results import Results
 from amci_explorer.compute.training import TrainingSession
 from amci_explorer.js.scripts import source
 from amci_explorer.problems import registry, session_proposals
+from amci_explorer.problems.presets import Stop
 from amci_explorer.problems.registry import troubles
-from amci_explorer.problems.stops import Stop
 from amci_explorer.server.session import browser_of, guarded, on_failure
 from amci_explorer.state.case import CHOICES, OPENING_PROBLEM, Case
 from amci_explorer.state.tour import tour

@@ -5,8 +5,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from amci_explorer.js.bundle import bundle
-from amci_explorer.js.scripts import FOLDER
+from amci_explorer.js.scripts import FOLDER, bundle
 from amci_explorer.numbers import Look
 from amci_explorer.numbers.line import line_densities
 from amci_explorer.numbers.weights import weights

@@ -14,7 +14,6 @@ from typing import Any
 from amci_explorer.compute import runner
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.runner import Result, Unreachable
-from amci_explorer.compute.training import TrainingSession
 from amci_explorer.server.session import browser_of, on_page
 
 # Without workers a card asks again after a second.
@@ -32,7 +31,7 @@ class Results:
         document: The page's document. Without it nothing is computed.
 
     Attributes:
-        training: What trains proposals for the page; None: nothing does.
+        training: The `TrainingSession` of the page; None: it has none.
         heard: Called when a result has come or is cancelled.
         all: The newest result of each card that has one, for any request.
         running: What is being computed, by the card's name.
@@ -41,7 +40,7 @@ class Results:
 
     def __init__(self, document: Any = None) -> None:
         self._document = document
-        self.training: TrainingSession | None = None
+        self.training: Any = None
         self.heard: list[Callable[[], None]] = []
         self.all: dict[str, Result] = {}
         self.running: dict[str, Request] = {}

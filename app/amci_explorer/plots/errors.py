@@ -132,10 +132,16 @@ class ErrorPicture:
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )
         # Of each estimator: the spread of its runs; its line; and what the runs determine of it.
-        self._bands, self._lines, self._firm = (
-            {each: draw(each, of) for each, of in self._sources.items()}
-            for draw in (self._band, self._line, self._line_determined)
-        )
+        sources = self._sources.items()
+        self._bands = {
+            each: shown.varea("draws", "low", "high", source=of, fill_alpha=0.14)
+            for each, of in sources
+        }
+        self._lines = {each: self._line(each, of) for each, of in sources}
+        self._firm = {
+            each: shown.line("draws", "firm", source=of, line_width=WIDTHS.get(each, 2))
+            for each, of in sources
+        }
         looks: dict[str, Any] = {"fill_color": "colour", "line_color": "colour"}
         shown.scatter(source=self._dots, size=9, level="overlay", **looks)
         looks = {"text_color": "colour", "text_font_size": "size", "text_font_style": "style"}
@@ -146,18 +152,12 @@ class ErrorPicture:
         self.clear()
         self.paint(dark)
 
-    def _band(self, name: str, source: ColumnDataSource) -> Any:
-        return self.figure.varea("draws", "low", "high", source=source, fill_alpha=0.14)
-
     def _line(self, name: str, source: ColumnDataSource) -> Any:
         looks: dict[str, Any] = {"line_alpha": FAINT, "line_width": WIDTHS.get(name, 2)}
         if name == "bound":
             looks |= {"line_alpha": 1, "line_dash": "dashed"}
         title = ESTIMATORS[name].label
         return self.figure.line("draws", "error", source=source, name=title, **looks)
-
-    def _line_determined(self, name: str, source: ColumnDataSource) -> Any:
-        return self.figure.line("draws", "firm", source=source, line_width=WIDTHS.get(name, 2))
 
     def paint(self, dark: bool) -> None:
         """Takes the colours of a light or a dark page; dots and labels with the next `show`."""

@@ -3,6 +3,7 @@ r"""What the page says of a problem: where it opens, what to watch, what control
 from __future__ import annotations
 
 __all__ = [
+    "Stop",
     "coordinate_names",
     "digits_of",
     "handle_label",
@@ -10,21 +11,65 @@ __all__ = [
     "planes",
     "preset_at",
     "presets",
+    "read_stop",
+    "slider_range",
     "variable_labels",
 ]
 
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 
 from amci_core.models import Problem, Variable
 from amci_explorer.problems import registry
-from amci_explorer.problems.stops import Stop, read_stop
 from amci_explorer.text import subscript
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """A case worth seeing.
+
+    Arguments:
+        name: What a preset is called; of a step its name in links.
+        text: What there is to see, two or three sentences; formulas in LaTeX between dollars.
+        link: What the page's address holds there; all else opens anew.
+        title: The title of a tour's step.
+        light: The part of the page that the step lights up; empty for none.
+        question: A question to the reader; empty for none.
+        answer: The answer, shown when it is opened.
+    """
+
+    name: str
+    text: str
+    link: Mapping[str, str]
+    title: str = ""
+    light: str = ""
+    question: str = ""
+    answer: str = ""
+
+
+def read_stop(entry: Mapping[str, Any], problem: str) -> Stop:
+    """Reads a stop from a table of a TOML file.
+
+    Arguments:
+        entry: The table. Its `link` is an address of the page, or what follows its question mark.
+        problem: The problem of a link that names none.
+
+    Raises:
+        TypeError: an entry is missing or unknown.
+        ValueError: the link is none.
+    """
+    query = entry.get("link", "").rpartition("?")[2]
+    link = {"problem": problem, **dict(parse_qsl(query, strict_parsing=True))}
+    return Stop(**{**entry, "link": link})
+
 
 TABLE = tomllib.loads((Path(__file__).parent / "presets.toml").read_text("utf-8"))
 # By the problem's name.
@@ -89,6 +134,12 @@ def digits_of(variable: Variable, i: int = 0) -> int:
     if np.broadcast_to(variable.whole or False, variable.dim)[i] or high - low > WIDE:
         return 0
     return max(2, 2 - math.floor(math.log10(high - low)))
+
+
+def slider_range(variable: Variable, i: int = 0) -> dict[str, Any]:
+    """The ends, the step and the decimals of a slider for the i-th coordinate of a variable."""
+    (start, end), digits = variable.typical[:, i].tolist(), digits_of(variable, i)
+    return {"start": start, "end": end, "step": 10.0**-digits, "digits": digits}
 
 
 def coordinate_names(problem: Problem) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from amci_explorer.problems.stops import Stop, read_stop
+from amci_explorer.problems.presets import Stop, read_stop
 from amci_explorer.state.case import CHOICES, OPENING_PROBLEM, Case
 from amci_explorer.words import CARDS
 

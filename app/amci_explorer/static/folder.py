@@ -21,13 +21,12 @@ import amci_core as amci
 from amci_core.estimators import ESTIMATORS as WAYS
 from amci_core.estimators.estimators import Tabled
 from amci_core.io import check_path, vacant, write_bytes
-from amci_explorer.js.bundle import bundle
+from amci_explorer.js.scripts import bundle
 from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.densities import DensityPicture
 from amci_explorer.plots.errors import ErrorPicture
-from amci_explorer.problems.presets import TABLE, digits_of, opening, variable_labels
-from amci_explorer.problems.stops import Stop
+from amci_explorer.problems.presets import TABLE, Stop, digits_of, opening, variable_labels
 from amci_explorer.views.formula import formula, with_formulas
 from amci_explorer.words.curves import NAMES
 

@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views.inputs import Typed, choice, select
-from amci_explorer.views.slider import Slider, same
+from amci_explorer.views.slider import Slider
 
 
 def bound(state: Case, name: str, label: str, *, listed: bool = False, **more: Any) -> Any:
@@ -38,14 +38,7 @@ def sliding(state: Case, name: str, label: str, **more: Any) -> Slider:
     """A slider: the case follows it while it moves, and is committed when it is let go."""
     low, high = Case.param[name].bounds
     slider = Slider(label=label, start=low, end=high, value=getattr(state, name), **more)
-
-    def move(*events: Any) -> None:
-        if not same(slider.value, getattr(state, name)):
-            state.set(**{name: slider.value})
-        if any(event.name == "committed" for event in events):
-            state.commit()
-
-    slider.on_move(move)
+    slider.drive(state, lambda: getattr(state, name), lambda value: state.set(**{name: value}))
     state.param.watch(lambda event: slider.follow(event.new), name)
     return slider
 

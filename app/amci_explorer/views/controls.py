@@ -148,17 +148,17 @@ class Controls:
     def complain(self, wrong: dict[str, str]) -> None:
         """Says beside each control what is wrong with what an address asked of it."""
         folds = {"variant": "proposals", "f": "own-f"} | dict.fromkeys(self.counts, "counts")
-        fields: dict[str, Any] = {"f": self.target, **self.counts}
+        fields = {"f": self.target.field, **self.counts}
+        messages = {**self.case.messages, **self._messages}
         for name, text in wrong.items():
             if name in folds:
                 self.unfold(folds[name], only=False)
             if name in fields:
                 fields[name].complain(text)
-            elif name in ("y", "theta"):
-                self.case.complain(name, text)
+            elif name in messages:
+                messages[name].say(text)
             else:
-                known = name in self._messages
-                self._messages[name if known else "else"].say(text if known else f"{name}: {text}")
+                messages["else"].say(f"{name}: {text}")
 
     def _follow(self) -> None:
         state = self._state

@@ -124,9 +124,9 @@ class ErrorCard(Card):
         self._picture.inner_height = new
         callback(self.redraw)()
 
-    def _dragged(self, *events: Any) -> None:
+    def _dragged(self, done: bool) -> None:
         """Names the values where the handle is; goes there when it is let go."""
-        if any(event.name == "committed" for event in events):
+        if done:
             self._go(self.handle.value)
         elif self.shown is not None:
             self._show(self.shown.value, int(self.handle.value), self.shown.complete)

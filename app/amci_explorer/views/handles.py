@@ -10,7 +10,7 @@ from typing import Any
 
 from amci_core.models import Variable
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import digits_of, handle_label, variable_labels
+from amci_explorer.problems.presets import handle_label, slider_range, variable_labels
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.text import number
@@ -44,11 +44,14 @@ class CaseControls:
 
     Arguments:
         state: What they change, and follow.
+
+    Attributes:
+        messages: What is wrong with y, theta or the mismatch, below each.
     """
 
     def __init__(self, state: Case) -> None:
         self._state = state
-        self._messages = {name: Message() for name in ("y", "theta", "level")}
+        self.messages = {name: Message() for name in ("y", "theta", "level")}
         self._bar, self._below = column(stylesheet=BAR), column()
         self.panel = column(self._bar, self._below)
         self.open()
@@ -64,7 +67,7 @@ class CaseControls:
         for name in ("y", "theta"):
             variable = getattr(problem, name)
             if variable is not None:
-                bar += [*self._handles(name, variable), self._messages[name]]
+                bar += [*self._handles(name, variable), self.messages[name]]
         moved = "y" if problem.theta is None else "θ"
         self._level = self._slider(
             lambda: state.level,
@@ -76,14 +79,10 @@ class CaseControls:
             f"Moving this moves {moved}.",
         )
         self._bar[:] = bar
-        self._below[:] = [self._level, self._messages["level"], *self._dimensions()]
-        for message in self._messages.values():
+        self._below[:] = [self._level, self.messages["level"], *self._dimensions()]
+        for message in self.messages.values():
             message.say()
         self._follow()
-
-    def complain(self, name: str, text: str) -> None:
-        """Says what is wrong with what an address asked of y or theta."""
-        self._messages[name].say(text)
 
     def _follow(self) -> None:
         state = self._state
@@ -144,20 +143,13 @@ class CaseControls:
             point: Any = [float(value) if i in moved else v for i, v in here]
             state.move(**{name: point})
 
-        # Coordinates that move together have one range.
-        (start, end), digits = (
-            variable.typical[:, moved[0]].tolist(),
-            digits_of(variable, moved[0]),
-        )
         return self._slider(
             mean,
             move,
             label=handle_label(label, variable),
-            start=start,
-            end=end,
-            step=10.0**-digits,
-            digits=digits,
             moves=[name, moved[0]] if len(moved) == 1 else [],
+            # Coordinates that move together have one range.
+            **slider_range(variable, moved[0]),
         )
 
     def _slider(
@@ -166,19 +158,19 @@ class CaseControls:
         slider = Slider(value=shown(), **looks)
         self._shown[slider] = shown
 
-        def act(*events: Any) -> None:
+        def act(done: bool) -> None:
             # What comes late from another problem's slider moves nothing.
             if slider not in self._shown or self._state.problem is not self.problem:
                 return
             if not same(slider.value, shown()):
-                for message in self._messages.values():
+                for message in self.messages.values():
                     message.say()
                 try:
                     move(slider.value)
                 finally:
                     # A move that fails leaves the slider where the case is.
                     slider.follow(shown())
-            if any(event.name == "committed" for event in events):
+            if done:
                 self._state.commit()
 
         slider.on_move(act)

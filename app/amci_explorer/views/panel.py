@@ -23,7 +23,7 @@ from amci_explorer.numbers.tumour import TumourDensities
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.densities import CoursePicture, DensityPicture
 from amci_explorer.problems import registry
-from amci_explorer.problems.presets import digits_of
+from amci_explorer.problems.presets import slider_range
 from amci_explorer.server.session import callback
 from amci_explorer.state.case import Case
 from amci_explorer.views import export
@@ -32,7 +32,7 @@ from amci_explorer.views.details import Details
 from amci_explorer.views.figures import dress, entitle, give_up_names, lighten
 from amci_explorer.views.inputs import select
 from amci_explorer.views.layout import HTML, NOTE, card, column, hide
-from amci_explorer.views.slider import Grip, same
+from amci_explorer.views.slider import Grip
 from amci_explorer.words import HELP, TITLES
 
 # What changes the case to compare with, or how both cases look; and what changes the case's own.
@@ -85,7 +85,7 @@ class DensityPanel:
         self.handle = Grip(
             figure="densities-q1", moves=["theta", 0], label="Line of θ in the picture", margin=0
         )
-        self.handle.on_move(self._grabbed)
+        self.handle.drive(state, lambda: state.theta[0], lambda value: state.move(theta=[value]))
         looks: dict[str, Any] = {"sizing_mode": None, "width": 88, "stylesheets": [SMALL]}
         self._choices = {
             name: bound(state, name, label, listed=True, **looks)
@@ -224,16 +224,7 @@ class DensityPanel:
         there = getattr(self._found, "threshold", None)
         handle.disabled = there is None or len(at) != 1 or not math.isclose(there, at[0])
         if theta is not None and not handle.disabled:
-            (start, end), digits = theta.typical[:, 0].tolist(), digits_of(theta)
-            looks = {"start": start, "end": end, "step": 10.0**-digits, "digits": digits}
-            handle.param.update(value=at[0], **looks)
-
-    def _grabbed(self, *events: Any) -> None:
-        """Moves theta by its line."""
-        if not same(self.handle.value, self._state.theta[0]):
-            self._state.move(theta=[self.handle.value])
-        if any(event.name == "committed" for event in events):
-            self._state.commit()
+            handle.param.update(value=at[0], **slider_range(theta))
 
     def _tell(self) -> None:
         """Tells the page what is drawn next; before it is."""

@@ -73,12 +73,12 @@ class Slider(Prompt, JSComponent):
         super().__init__(**{"sizing_mode": "stretch_width", "margin": (2, 0)} | options)
         self._follows = False
 
-    def on_move(self, act: Callable[..., Any]) -> None:
-        """Has an action called with the events of the user's move, or of its end."""
+    def on_move(self, act: Callable[[bool], Any]) -> None:
+        """Has an action called at a move of the user's; with True once it is let go."""
 
         def answer(*events: Any) -> None:
             try:
-                act(*events)
+                act(any(event.name == "committed" for event in events))
             finally:
                 self.answered += 1
 
@@ -86,6 +86,23 @@ class Slider(Prompt, JSComponent):
         self.param.watch(
             lambda *events: None if self._follows else answered(*events), ["value", "committed"]
         )
+
+    def drive(self, state: Any, shown: Callable[[], float], move: Callable[[float], Any]) -> None:
+        """Has it move a case, which is committed when it is let go.
+
+        Arguments:
+            state: The case.
+            shown: Gives the case's value.
+            move: Gives the case another one.
+        """
+
+        def act(done: bool) -> None:
+            if not same(self.value, shown()):
+                move(self.value)
+            if done:
+                state.commit()
+
+        self.on_move(act)
 
     def follow(self, value: float, **looks: Any) -> None:
         """Shows a value, unless it is there already, and looks; no move of the user's."""

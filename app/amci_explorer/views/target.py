@@ -61,10 +61,6 @@ class TargetControls:
             self._examples.value = ""
         self.field.complain()
 
-    def complain(self, text: str) -> None:
-        """Says what is wrong; assistive technology reads it with the field."""
-        self.field.complain(text)
-
     def _judge(self) -> None:
         """Says so if f is zero at draws from all proposals, and nothing can be estimated."""
         problem, settings = self._state.problem, self._state.settings
@@ -72,7 +68,7 @@ class TargetControls:
             return
         pair = problem.check(*settings.pair)
         tried = weighted(problem, registry.chosen(settings), *pair, draws=TRIED)
-        self.complain(ZERO if np.isneginf(tried.log_abs_f).all() else "")
+        self.field.complain(ZERO if np.isneginf(tried.log_abs_f).all() else "")
 
     def _chose(self, event: Any) -> None:
         if event.obj is self.field or event.new:
@@ -88,9 +84,9 @@ class TargetControls:
             self._state.open(self._state.original, f=text)
             self._state.commit()
         except ExpressionError as error:
-            self.complain(f"Column {error.column}: {error.why}")
+            self.field.complain(f"Column {error.column}: {error.why}")
         except ValueError as error:
-            self.complain(str(error).removeprefix("f: "))
+            self.field.complain(str(error).removeprefix("f: "))
 
 
 def allowed(problem: Problem) -> str:

@@ -12,7 +12,7 @@ import param
 from panel.custom import JSComponent
 
 from amci_explorer.js.scripts import source
-from amci_explorer.problems.stops import Stop
+from amci_explorer.problems.presets import Stop
 from amci_explorer.server.session import callback
 from amci_explorer.state.tour import tour
 from amci_explorer.views.formula import INLINE, with_formulas

@@ -56,6 +56,7 @@ class TrainCard(Card):
     drawn = ("variant",)
 
     def content(self) -> list[Any]:
+        self._training = self.results.training
         self.form = {
             "minutes": select("Training time", MINUTES),
             "family": select("Family", [AUTOMATIC]),
@@ -84,11 +85,6 @@ class TrainCard(Card):
             row(*self.buttons.values(), self.download, gap=8, stylesheet=wraps),
             column(self.progress_line, pane(self.picture), margin=(8, 0, 0, 0)),
         ]
-
-    @property
-    def _training(self) -> TrainingSession:
-        training: Any = self.results.training
-        return training
 
     def asked(self, case: Case) -> None:
         """Nothing: it trains."""
