@@ -275,10 +275,12 @@ def _quality(
 
 
 def default_plane(problem: Problem) -> tuple[str, str]:
-    """The default plane: (y, theta), or two coordinates of the one that there is."""
-    names = axis_names(problem)
-    only = names[0]
-    return ("y", "theta") if {"y", "theta"} <= set(names) else (f"{only}[0]", f"{only}[1]")
+    """The default plane: (y, theta), of coordinates that are unlike the first; else two of one."""
+    first = {name.partition("[")[0]: name for name in reversed(axis_names(problem))}
+    if len(first) == 2:
+        return first["y"], first["theta"]
+    (only,) = first
+    return f"{only}[0]", f"{only}[1]"
 
 
 def axis_names(problem: Problem) -> list[str]:

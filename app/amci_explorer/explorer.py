@@ -209,7 +209,7 @@ class Explorer(pn.viewable.Viewer):
 
     def _downloads(self) -> list[Any]:
         files = {
-            "Densities, CSV": ("densities.csv", self.densities.table),
+            "Densities, CSV": ("densities.csv", lambda: export.file(self.densities.answers())),
             "Everything, JSON": ("amci-explorer.json", self._everything),
         }
         return [

@@ -1,7 +1,5 @@
 """Below a picture: its help, its numbers as a table, and these as a file."""
 
-from io import StringIO
-
 import pandas as pd
 from amci_explorer.views.details import Details
 
@@ -11,9 +9,9 @@ def test_details_are_filled_when_they_are_unfolded_and_follow_while_they_are_ope
 
     def counted():
         asked.append(1)
-        return pd.DataFrame({"x": [len(asked)], "error": [2.5e-7]})
+        return {"B": (None, pd.DataFrame({"x": [len(asked)], "error": [2.5e-7]}))}
 
-    details = Details("A", lambda: "How to read it.", counted, lambda: StringIO("x\n1\n"))
+    details = Details("A", lambda: "How to read it.", counted)
     details.renew()
     assert not asked
     details.panel.active = [0]

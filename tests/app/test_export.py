@@ -29,7 +29,7 @@ def state():
 
 def read(state, found):
     """The first line and the rows of a file."""
-    text = export.file({"B": export.frame(found)}, {"B": Request("summary", state.settings)})
+    text = export.file({"B": (Request("summary", state.settings), export.frame(found))})
     return text.readline(), list(csv.DictReader(text))
 
 
@@ -80,7 +80,7 @@ def test_files_name_the_version_the_seed_and_the_weights(in_a_loop):
         turned.does = True
         explorer = turned.explorer
         explorer.state.commit()
-        for file in (explorer.errors.csv.callback(), explorer.densities.table()):
+        for file in (explorer.errors.csv.callback(), export.file(explorer.densities.answers())):
             head = file.readline()
             assert "seed=3" in head
             assert f"amci-explorer {amci.__version__}" in head

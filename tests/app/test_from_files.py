@@ -196,6 +196,7 @@ def test_each_coordinate_of_a_model_is_moved_over_its_own_range(fresh, tmp_path)
         f="x1 > theta1",
         theta="Normal(0.0, 1e6)",
     )
+    assert (state.across, state.upwards) == ("y[0]", "theta")
     large, count, small, theta, _ = CaseControls(state).panel.select(Slider)
     assert [each.label for each in (large, count, small)] == ["y₁", "y₂", "y₃"]
     assert (count.start, count.step) == (0.0, 1.0)

@@ -115,8 +115,8 @@ def other_axis(problem: Problem, across: str, upwards: str, *, keep: str) -> str
 
 
 def moved_by(problem: Problem, axis: str) -> set[tuple[str, int]]:
-    """The coordinates that an axis moves, as (variable, index)."""
+    """The coordinates that an axis moves, as (variable, index); none without an axis."""
     variable, _, coordinate = axis.rstrip("]").partition("[")
     if coordinate:
         return {(variable, int(coordinate))}
-    return {(variable, i) for i in range(getattr(problem, variable).dim)}
+    return {(variable, i) for i in range(getattr(problem, variable).dim if axis else 0)}

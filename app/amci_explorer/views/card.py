@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Card"]
 
 from dataclasses import replace
-from io import StringIO
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -81,8 +80,8 @@ class Card(pn.viewable.Viewer):
         self._followed: list[Any] = []
         self.status = Status(self.name, self.title if self.unit else "")
         self.button = flat_button("Cancel", lambda _: self.press(), sizing_mode=None)
-        parts = (self._numbers, self._as_file) if self.has_table else ()
-        self.details = Details(self.title, lambda: HELP[self.name], *parts)
+        answers = self._answers if self.has_table else None
+        self.details = Details(self.title, lambda: HELP[self.name], answers)
         self.csv = self.details.csv
         self.body = column(*self.content())
         foot = [self.button, self.status] if self.unit else [self.status]
@@ -274,15 +273,7 @@ class Card(pn.viewable.Viewer):
             self.take_reference(None)
         return [(self, self.asked(self.state)), (self._for_reference, of_reference)]
 
-    def _both(self) -> dict[str, Result]:
+    def _answers(self) -> export.Answers:
+        """The results that are shown, and their tables."""
         both = {"A": self.reference, "B": self.shown}
-        return {name: result for name, result in both.items() if result is not None}
-
-    def _frames(self) -> dict[str, pd.DataFrame]:
-        return {name: self.frame(result.value) for name, result in self._both().items()}
-
-    def _numbers(self) -> pd.DataFrame:
-        return export.joined(self._frames())
-
-    def _as_file(self) -> StringIO:
-        return export.file(self._frames(), self._both())
+        return {name: (of, self.frame(of.value)) for name, of in both.items() if of is not None}

@@ -5,14 +5,13 @@ from __future__ import annotations
 __all__ = ["Details"]
 
 from collections.abc import Callable
-from io import StringIO
 from typing import Any
 
-import pandas as pd
 import panel as pn
 
 from amci_explorer.server.session import callback
 from amci_explorer.text import number
+from amci_explorer.views.export import Answers, file, joined
 from amci_explorer.views.inputs import download
 from amci_explorer.views.layout import HTML, ON_SCREEN, column, sections
 
@@ -38,21 +37,20 @@ class Details:
     Arguments:
         title: What the picture is called.
         help_text: Gives how to read it, in HTML.
-        table: Gives its numbers, empty while there are none; None for a picture without.
-        file: Gives them as CSV.
+        answers: Gives its numbers, empty while there are none; None for a picture without.
     """
 
     def __init__(
         self,
         title: str,
         help_text: Callable[[], str],
-        table: Callable[[], pd.DataFrame] | None = None,
-        file: Callable[[], StringIO] | None = None,
+        answers: Callable[[], Answers] | None = None,
     ) -> None:
-        self._title, self._help_text, self._table = title, help_text, table
+        self._title, self._help_text, self._answers = title, help_text, answers
         name = f"{title.lower().replace(' ', '-')}.csv"
         looks = {"variant": "text", "stylesheets": [ON_SCREEN]}
-        self.csv = download(f"{title}, CSV", file, filename=name, **looks)
+        make = None if answers is None else (lambda: file(answers()))
+        self.csv = download(f"{title}, CSV", make, filename=name, **looks)
         self._help = HTML("", HELP)
         self._rows = pn.pane.DataFrame(
             index=False,
@@ -61,7 +59,7 @@ class Details:
             # What scrolls is its place, which keys can reach.
             styles={"overflow": "visible"},
         )
-        self.panel = sections(("Details" if table else "Help", self._content))
+        self.panel = sections(("Details" if answers else "Help", self._content))
         self.panel.sx = QUIET
         self.panel.param.watch(callback(lambda _: self.renew()), "active")
 
@@ -69,12 +67,12 @@ class Details:
         """Follows what is shown, if it is unfolded."""
         if self.panel.active:
             self._help.object = f"<p>{self._help_text()}</p>"
-            if self._table is not None:
-                self._rows.object = rows = self._table()
+            if self._answers is not None:
+                self._rows.object = rows = joined(self._answers())
                 self.csv.disabled = rows.empty
 
     def _content(self) -> Any:
-        if self._table is None:
+        if self._answers is None:
             return self._help
         place = column(self._rows, stylesheet=TABLE)
         place.html_attributes = {"tabindex": "0", "aria-label": f"{self._title}, as a table"}

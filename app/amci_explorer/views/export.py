@@ -2,7 +2,7 @@ r"""What is shown, as files: tables as CSV, everything as JSON."""
 
 from __future__ import annotations
 
-__all__ = ["everything", "file", "frame", "joined"]
+__all__ = ["Answers", "everything", "file", "frame", "joined"]
 
 import json
 from collections.abc import Mapping
@@ -26,25 +26,23 @@ from amci_explorer.numbers.summary import Summary
 from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 
+# Of a case, or of those that are compared by name: the request or the result, and its table. What
+# its rows come from, if the settings do not say it, is an attribute of the table.
+Answers = Mapping[str, tuple[Request | Result, pd.DataFrame]]
 
-def file(frames: Mapping[str, pd.DataFrame], answers: Mapping[str, Any]) -> StringIO:
-    """Tables as CSV; the first lines, after a hash, say the settings, the version, the weights.
 
-    Arguments:
-        frames: The table of a case, or of those that are compared. What its rows come from, if the
-            settings do not say it, is an attribute of the table.
-        answers: The request or the result of each.
-    """
+def file(answers: Answers) -> StringIO:
+    """Tables as CSV; the first lines, after a hash, say the settings, the version, the weights."""
     text = StringIO()
-    for name, rows in frames.items():
-        origin = _origin(getattr(answers[name], "asked", answers[name]))
+    for name, (answer, rows) in answers.items():
+        origin = _origin(answer.asked if isinstance(answer, Result) else answer)
         hashes = ", ".join(f"{n} {found[:12]}" for n, found in origin.get("weights", {}).items())
         version = f"amci-explorer {origin['versions']['amci-explorer']}"
         notes = [*rows.attrs.values(), version, *([f"weights {hashes}"] if hashes else [])]
-        label = f"{name}: " if len(frames) > 1 else ""
-        link = urlencode(answers[name].link, safe=",")
+        label = f"{name}: " if len(answers) > 1 else ""
+        link = urlencode(answer.link, safe=",")
         text.write(f"# {label}{link} ({'; '.join(notes)})\n")
-    joined(frames).to_csv(text, index=False, na_rep="nan")
+    joined(answers).to_csv(text, index=False, na_rep="nan")
     text.seek(0)
     return text
 
@@ -58,8 +56,9 @@ def _origin(asked: Request) -> dict[str, Any]:
     return {name: found[name] for name in ("versions", "weights")}
 
 
-def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def joined(answers: Answers) -> pd.DataFrame:
     """One table, or those that are compared with their names in the first column."""
+    frames = {name: rows for name, (_, rows) in answers.items()}
     if len(frames) < 2:
         return next(iter(frames.values()), pd.DataFrame())
     return pd.concat(frames, names=["case", None]).reset_index("case").reset_index(drop=True)

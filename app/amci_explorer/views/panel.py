@@ -7,10 +7,8 @@ __all__ = ["DensityPanel"]
 import json
 import math
 from functools import lru_cache
-from io import StringIO
 from typing import Any
 
-import pandas as pd
 import panel as pn
 import param
 from panel.custom import JSComponent
@@ -99,7 +97,7 @@ class DensityPanel:
         self._which = select("Picture", pictures, **looks)
         self._which.param.watch(callback(self._redraw), "value")
         self._place, self._doubt, title = column(), HTML("", NOTE), TITLES["densities"]
-        self._details = Details(title, self._help, self._numbers, self.table)
+        self._details = Details(title, self._help, self.answers)
         self.panel = card(
             title,
             self._place,
@@ -165,16 +163,17 @@ class DensityPanel:
             self._dark = dark
             self._redraw()
 
-    def table(self) -> StringIO:
-        """What is shown, as a file; and the reference case."""
-        asked = {n: Request("densities", case.settings) for n, case in self._cases.items()}
-        return export.file(self._lines(), asked)
+    def answers(self) -> export.Answers:
+        """What is shown of the case, and of the reference case, as tables."""
+        reference = self._state.same_reference
+        cases = {"B": self._state} if reference is None else {"A": reference, "B": self._state}
+        return {
+            name: (Request("densities", case.settings), export.frame(self._of(case)))
+            for name, case in cases.items()
+        }
 
     def _help(self) -> str:
         return HELP[picture_of(self._state.problem).help]
-
-    def _numbers(self) -> pd.DataFrame:
-        return export.joined(self._lines())
 
     def _redraw(self, *_: Any) -> None:
         if self._found is not None:
@@ -199,16 +198,6 @@ class DensityPanel:
             asked = self._state.settings
             case = self._state.problem, registry.chosen(asked), *asked.pair
             self.picture.mark(marks(*case, draws=asked.draws, seed=asked.seed))
-
-    @property
-    def _cases(self) -> dict[str, Case]:
-        """The case, and the reference case."""
-        reference = self._state.same_reference
-        return {"B": self._state} if reference is None else {"A": reference, "B": self._state}
-
-    def _lines(self) -> dict[str, Any]:
-        """What is shown of each case, as lines of a table."""
-        return {name: export.frame(self._of(case)) for name, case in self._cases.items()}
 
     def _of(self, case: Case) -> Any:
         look = {}
