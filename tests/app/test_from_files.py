@@ -15,8 +15,8 @@ from amci_explorer.shell import page
 from amci_explorer.state.case import Case
 from amci_explorer.views.handles import CaseControls
 from amci_explorer.views.slider import Slider
-from amci_explorer.words.own import note
 from amci_explorer.words.script import script
+from amci_explorer.words.settings import note
 from own_problems import WRITTEN_OUT
 
 import amci_core as amci

@@ -11,9 +11,8 @@ from amci_explorer.problems import registry
 from amci_explorer.problems.examples import examples
 from amci_explorer.state.case import Case
 from amci_explorer.text import number
-from amci_explorer.words.own import note
 from amci_explorer.words.script import script
-from amci_explorer.words.settings import about_reference
+from amci_explorer.words.settings import about_reference, note
 
 import amci_core as amci
 from amci_core.models.expression import ExpressionError

@@ -19,17 +19,15 @@ MOST, STOPS = 500, 60
 
 @dataclass(frozen=True)
 class Lane:
-    """The draws of one proposal, and the term that they make.
+    """The draws of one proposal.
 
     Arguments:
         proposal: Its name.
-        term: The term's name.
         x: Where the draws lie along the coordinate that is looked at, (n,).
         weight: What each brings to its term over the mean of these, (n,): 1 for a perfect draw.
     """
 
     proposal: str
-    term: str
     x: Array
     weight: Array
 
@@ -72,9 +70,7 @@ def playback(seen: CaseDraws, coordinate: int = 0) -> Playback:
         log_mean = np.logaddexp.accumulate(log_h[:MOST]) - np.log(counts)
         with np.errstate(invalid="ignore"):
             weight = np.nan_to_num(np.exp(log_h[:MOST] - log_mean[-1]))
-        lanes.append(
-            Lane(PROPOSALS[j], TERMS[j], seen.points[PROPOSALS[j]][:MOST, coordinate], weight)
-        )
+        lanes.append(Lane(PROPOSALS[j], seen.points[PROPOSALS[j]][:MOST, coordinate], weight))
         logs[TERMS[j]] = log_mean
     log_E2 = np.asarray(logs["E2"])
     with np.errstate(invalid="ignore"):

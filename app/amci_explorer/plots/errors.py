@@ -22,7 +22,7 @@ from scipy.optimize import isotonic_regression
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS
-from amci_explorer.plots.style import bare_figure, decades, set_range
+from amci_explorer.plots.style import Theme, bare_figure, decades, set_range
 from amci_explorer.words.curves import (
     CEILING,
     FLOOR,
@@ -88,14 +88,18 @@ class ErrorPicture:
     Arguments:
         name: What names of its sources begin with.
         height: Height in pixels.
-        dark: Whether the page is dark.
+        theme: Whether the page is dark: what is drawn follows it, dots and labels with the next
+            `show`.
 
     Attributes:
         figure: The Bokeh figure.
         inner_height: Height of its frame, in pixels; a page that scales it says so.
     """
 
-    def __init__(self, name: str = "errors", *, height: int = 400, dark: bool = False) -> None:
+    def __init__(
+        self, name: str = "errors", *, height: int = 400, theme: Theme | None = None
+    ) -> None:
+        self._theme = theme or Theme()
         self.inner_height = float(height - BELOW)
         self.figure = shown = bare_figure(
             height=height,
@@ -149,8 +153,13 @@ class ErrorPicture:
         shown.text(source=self._labels, **looks)
         lines = list(self._lines.values())
         shown.add_tools(HoverTool(renderers=lines, tooltips=TIPS, visible=False))
+        follow = self._theme.follow
+        follow(self._mark, ESTIMATORS["bound"], "line_color")
+        for each, style in ESTIMATORS.items():
+            follow(self._bands[each].glyph, style, "fill_color")
+            follow(self._lines[each].glyph, style, "line_color")
+            follow(self._firm[each].glyph, style, "line_color")
         self.clear()
-        self.paint(dark)
 
     def _line(self, name: str, source: ColumnDataSource) -> Any:
         looks: dict[str, Any] = {"line_alpha": FAINT, "line_width": WIDTHS.get(name, 2)}
@@ -158,15 +167,6 @@ class ErrorPicture:
             looks |= {"line_alpha": 1, "line_dash": "dashed"}
         title = ESTIMATORS[name].label
         return self.figure.line("draws", "error", source=source, name=title, **looks)
-
-    def paint(self, dark: bool) -> None:
-        """Takes the colours of a light or a dark page; dots and labels with the next `show`."""
-        self._dark = dark
-        self._mark.line_color = ESTIMATORS["bound"].colour(dark)
-        for name, style in ESTIMATORS.items():
-            self._bands[name].glyph.fill_color = style.colour(dark)
-            for line in (self._lines[name], self._firm[name]):
-                line.glyph.line_color = style.colour(dark)
 
     def clear(self) -> None:
         """Shows no curves."""
@@ -216,7 +216,7 @@ class ErrorPicture:
         self._other.data = {
             "xs": [each["draws"].tolist() for each in other.values()],
             "ys": [each["error"].tolist() for each in other.values()],
-            "colour": [ESTIMATORS[name].colour(self._dark) for name in other],
+            "colour": [ESTIMATORS[name].colour(self._theme.dark) for name in other],
         }
         lines = [found[name] for name in shown]
         low, high = _extent([*lines, *other.values()], measure, spread=spread)
@@ -231,7 +231,7 @@ class ErrorPicture:
             self._dots,
             x=[float(curves.draws[at])] * len(ends),
             y=[float(found[name]["error"][at]) for name in ends],
-            colour=[ESTIMATORS[name].colour(self._dark) for name in ends],
+            colour=[ESTIMATORS[name].colour(self._theme.dark) for name in ends],
         )
         values = {name: value(curves, name, at, measure, complete=complete) for name in ends}
         labels = [_rows(text, plain_name(name, proposals)) for name, text in values.items()]
@@ -258,7 +258,7 @@ class ErrorPicture:
             above = (height - GAP) / 2
             for text, size, style in label:
                 top = float(y * (high / low) ** (above / self.inner_height))
-                rows.append((x, top, text, ESTIMATORS[name].colour(self._dark), size, style))
+                rows.append((x, top, text, ESTIMATORS[name].colour(self._theme.dark), size, style))
                 above -= ROWS[size]
         _fill(
             self._labels, **{column: [row[i] for row in rows] for i, column in enumerate(LABELS)}

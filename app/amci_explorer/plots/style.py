@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "NOWHERE",
+    "Theme",
     "axis",
     "bare_figure",
     "decades",
@@ -23,6 +24,7 @@ from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter, Range1d, T
 from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
+from amci_explorer.colours import Style
 
 LEGEND: dict[str, Any] = {"margin": 0, "padding": 4, "label_text_font_size": "13px"}
 LEGEND |= {"border_line_alpha": 0, "background_fill_alpha": 0}
@@ -91,3 +93,22 @@ def set_range(axis: Range1d, low: float, high: float) -> None:
     """Moves an axis, and where the reset tool leads back to."""
     if (axis.start, axis.end, axis.reset_end) != (low, high, high):
         axis.update(start=low, end=high, reset_start=low, reset_end=high)
+
+
+class Theme:
+    """Remembers what is drawn in which style, to draw it again when the page turns dark."""
+
+    def __init__(self, dark: bool = False) -> None:
+        self.dark = dark
+        self._drawn: list[tuple[Any, Style, tuple[str, ...]]] = []
+
+    def follow(self, model: Any, style: Style, *properties: str) -> None:
+        """Has colour properties of a Bokeh model follow the page's theme."""
+        model.update(**dict.fromkeys(properties, style.colour(self.dark)))
+        self._drawn.append((model, style, properties))
+
+    def paint(self, dark: bool) -> None:
+        """Draws everything for a page of that theme."""
+        self.dark = dark
+        for model, style, properties in self._drawn:
+            model.update(**dict.fromkeys(properties, style.colour(dark)))

@@ -26,6 +26,7 @@ from amci_explorer.numbers.pictures import densities, picture_of
 from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.densities import DensityPicture
 from amci_explorer.plots.errors import ErrorPicture
+from amci_explorer.plots.style import Theme
 from amci_explorer.problems.presets import TABLE, Stop, digits_of, opening, variable_labels
 from amci_explorer.views.formula import formula, with_formulas
 from amci_explorer.words.curves import NAMES
@@ -118,7 +119,7 @@ def problem_facts(name: str) -> dict[str, Any]:
 
     def error_figure(dark: bool) -> list[Any]:
         # The page fills it.
-        shown = ErrorPicture(dark=dark).figure
+        shown = ErrorPicture(theme=Theme(dark)).figure
         shown.x_range.update(start=0.9 * TOTALS[0], end=TOTALS[-1])
         shown.toolbar_location = None
         return [shown]

@@ -24,9 +24,9 @@ from amci_explorer.state.links import nearest
 from amci_explorer.state.options import layers, moved_by, plane_axes
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
+from amci_explorer.views.figures import WORDS, Picture
 from amci_explorer.views.layout import HTML, column, hide, side_by_side
-from amci_explorer.views.picture import WORDS, Picture
-from amci_explorer.words.plane import about_place
+from amci_explorer.words.maps import about_place
 
 OUTSIDE = "Your case lies outside this plane: coordinates that move together differ."
 

@@ -15,14 +15,14 @@ import param
 from amci_core.models import Problem
 from amci_explorer.compute.requests import Request
 from amci_explorer.compute.results import Result, Results
+from amci_explorer.plots.style import Theme
 from amci_explorer.server.session import guarded
 from amci_explorer.state.case import Case
 from amci_explorer.views import export
-from amci_explorer.views.details import Details
-from amci_explorer.views.figures import Theme, entitle_all
+from amci_explorer.views.details import Details, Status
+from amci_explorer.views.figures import entitle_all
 from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import card, column, hide, row
-from amci_explorer.views.status import Status
 from amci_explorer.words import HELP, TITLES
 from amci_explorer.words.settings import difference
 
@@ -34,7 +34,7 @@ BESIDE = """
 """
 
 
-class Card(pn.viewable.Viewer):
+class Card(param.Parameterized):
     """Creates a card of one page, empty. A subclass names its request and draws the result.
 
     Its title and its help are those of `name` in words/help.toml.
@@ -91,9 +91,6 @@ class Card(pn.viewable.Viewer):
             column(self.details.panel, row(*foot, gap=8, stylesheet=BESIDE), stylesheet=FOOT),
             tools=self.tools(),
         )
-
-    def __panel__(self) -> Any:
-        return self.panel
 
     def content(self) -> list[Any]:
         """Its pictures and words, from top to bottom; called once."""

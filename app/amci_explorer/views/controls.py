@@ -24,8 +24,7 @@ from amci_explorer.views.inputs import UNSEEN_LABEL, Message, flat_button, selec
 from amci_explorer.views.layout import HTML, NOTE, ON_SCREEN, column, hide, row, sections
 from amci_explorer.views.style import FADE
 from amci_explorer.views.target import TargetControls
-from amci_explorer.words.own import about_warnings, note
-from amci_explorer.words.settings import about_reference
+from amci_explorer.words.settings import about_reference, about_warnings, note
 
 # The error curves of a checkpoint take a while to come.
 MILLISECONDS_A_CHECKPOINT = 2500

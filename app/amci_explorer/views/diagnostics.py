@@ -20,9 +20,9 @@ from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 from amci_explorer.text import pretty
 from amci_explorer.views.card import Card
+from amci_explorer.views.figures import Picture
 from amci_explorer.views.inputs import flat_button
 from amci_explorer.views.layout import HTML, WIDE, column, row, side_by_side
-from amci_explorer.views.picture import Picture
 from amci_explorer.views.style import VERDICTS
 from amci_explorer.words.diagnosis import about_answer, about_terms, about_verdict
 

@@ -50,7 +50,7 @@ class ErrorCard(Card):
     compares = True
 
     def content(self) -> list[Any]:
-        self._picture = ErrorPicture(self.name)
+        self._picture = ErrorPicture(self.name, theme=self.theme)
         self.figure = self._picture.figure
         dress(self.figure, self.name)
         self.figure.stylesheets = [*self.figure.stylesheets, HEIGHT]
@@ -97,10 +97,6 @@ class ErrorCard(Card):
         shown = self._show(found, total, complete)
         self.note.object = f"<p>{outside(found, shown)}</p>"
         describe(self.figure, about_curves(found, total, self._proposals))
-
-    def recolour(self, dark: bool) -> None:
-        self._picture.paint(dark)
-        super().recolour(dark)
 
     @property
     def _proposals(self) -> int:

@@ -15,8 +15,8 @@ from amci_explorer.plots.evaluation import evaluation
 from amci_explorer.state.case import Case
 from amci_explorer.views.bound import bound
 from amci_explorer.views.card import Card
+from amci_explorer.views.figures import WORDS, Picture
 from amci_explorer.views.layout import HTML, side_by_side
-from amci_explorer.views.picture import WORDS, Picture
 from amci_explorer.words.evaluation import about_evaluation
 
 # Of a live evaluation; more of both by `amci evaluate`.

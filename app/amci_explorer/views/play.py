@@ -21,7 +21,7 @@ from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.case import Case
 from amci_explorer.text import doubt, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import pane, picture
+from amci_explorer.views.figures import empty_figure, pane
 from amci_explorer.views.layout import side_by_side
 
 STYLE = """
@@ -59,10 +59,10 @@ class PlayCard(Card):
         looks: dict[str, Any] = {"alternative": "No draws yet.", "height": 240}
         looks |= {"tools": "reset", "x_label": "x", "y_label": "weight / mean weight"}
         ranges = {"x_range": Range1d(0, 1), "y_range": Range1d(0, 1)}
-        self.weights = picture("play-weights", **looks, **ranges)
+        self.weights = empty_figure("play-weights", **looks, **ranges)
         looks |= {"x_label": "draws per proposal", "y_label": "μ ± 2 standard errors"}
         ranges = {"x_range": Range1d(1, MOST), "y_range": Range1d(0, 1)}
-        self.estimate = picture("play-estimate", x_axis_type="log", **looks, **ranges)
+        self.estimate = empty_figure("play-estimate", x_axis_type="log", **looks, **ranges)
         self.estimate.xaxis.formatter = draws_ticks()
         self.estimate.yaxis.formatter = short_ticks()
         follow, played = self.theme.follow, {"source": self.played}

@@ -18,9 +18,9 @@ from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
 from amci_explorer.views.bound import flag, sliding
 from amci_explorer.views.card import Card
+from amci_explorer.views.figures import Picture
 from amci_explorer.views.layout import HTML, WIDE, side_by_side
-from amci_explorer.views.picture import Picture
-from amci_explorer.words.reuse import about_reuse
+from amci_explorer.words.maps import about_reuse
 
 STYLE = f"""
 table {{ border-spacing: 0; font-size: var(--text); font-variant-numeric: tabular-nums; }}

@@ -21,10 +21,10 @@ from amci_explorer.plots.style import decades, set_range
 from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
-from amci_explorer.views.figures import pane, picture
+from amci_explorer.views.details import Status
+from amci_explorer.views.figures import empty_figure, pane
 from amci_explorer.views.inputs import download, flat_button, select
 from amci_explorer.views.layout import HTML, column, row, side_by_side
-from amci_explorer.views.status import Status
 from amci_explorer.words.script import script
 
 INTRODUCTION = """
@@ -110,7 +110,7 @@ class TrainCard(Card):
 
     def _picture(self) -> Any:
         """Relative variances against seconds of training, a curve for each proposal."""
-        shown = picture(
+        shown = empty_figure(
             "learning",
             alternative="Relative variance against seconds of training.",
             x_label="seconds of training",
