@@ -48,7 +48,7 @@ from amci_core.diagnostics.pareto import pareto_k
 from amci_core.models import Problem, Variable, check_problem
 from amci_core.models.base import Array, written
 from amci_core.models.contract import BOTH_SIGNS, functions_at, misfits, raised
-from amci_core.models.defensive import TERMS, DefensiveDensity
+from amci_core.models.densities import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
 
 # Standard errors apart that contradict: for a right problem with a hundred tests one in 20,000.

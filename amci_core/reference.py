@@ -51,7 +51,7 @@ from amci_core.checking import within
 from amci_core.diagnostics.pareto import pareto_tail
 from amci_core.models import Problem, check_problem
 from amci_core.models.base import Array
-from amci_core.models.defensive import TERMS, DefensiveDensity
+from amci_core.models.densities import TERMS, DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture, cholesky
 
 LEAST_REFERENCE_DRAWS = 1000

@@ -16,10 +16,20 @@ from peer_cases import Array, Case, Part, problem_of
 from peer_methods import Method, powers
 from published import Bioassay, CornerPeak, EightSchools, LinearLimit, Ring
 
-from amci_core.models.cancer import C0_SCALE, C0_SHAPE, EPSILON_A, EPSILON_B, NOISE
+from amci_core.models.cancer import (
+    C0_SCALE,
+    C0_SHAPE,
+    CENTRE,
+    EPSILON_A,
+    EPSILON_B,
+    HIGH,
+    LOW,
+    NOISE,
+    WIDTH,
+    _coefficients,
+)
 from amci_core.models.gaussian import GaussianModel
 from amci_core.models.tail import GaussianTail
-from amci_core.models.tumour import CENTRE, HIGH, LOW, WIDTH, _coefficients
 
 # NUTS's warm-up, and the largest number of draws after it.
 WARMUP, MOST_SAMPLES = 500, 128_000

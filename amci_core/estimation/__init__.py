@@ -12,8 +12,7 @@ __all__ = [
     "estimate_to",
 ]
 
-from amci_core.estimation.estimate import estimate
-from amci_core.estimation.precision import estimate_to
+from amci_core.estimation.estimate import estimate, estimate_to
 from amci_core.estimation.result import Estimate
 from amci_core.estimation.several import Several, estimate_several
 from amci_core.estimation.table import TableEstimates, estimate_from_draws

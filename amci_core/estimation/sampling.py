@@ -27,7 +27,7 @@ from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.io import pretrained_root
 from amci_core.models import Problem, check_problem
 from amci_core.models.contract import BOTH_SIGNS
-from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.densities import DefensiveDensity
 from amci_core.proposals import load_proposals
 
 MAX_POINTS = 20_000_000

@@ -33,7 +33,7 @@ from amci_core.estimators.uncertainty import Uncertainty, bessel, effective_numb
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.models import Problem, check_problem
-from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.densities import DefensiveDensity
 
 # Components of other problems are numbered from here, beyond those of a problem's own.
 OTHERS = 100

@@ -66,12 +66,6 @@ class Combined:
         with np.errstate(over="ignore"):
             return self.ratio * np.exp(self.log_unit)
 
-    @property
-    def log_value(self) -> Array:
-        """log|mu| in nats, (*, B)."""
-        with np.errstate(divide="ignore"):
-            return np.log(np.abs(self.ratio)) + self.log_unit
-
 
 @dataclass(frozen=True)
 class Prepared:

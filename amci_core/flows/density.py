@@ -5,7 +5,7 @@ on (y, theta) alone is computed once, when a proposal is called; the density tha
 points grouped by case, (cases, draws, D), so that parameters broadcast instead of being copied.
 
 Of normflows the masked network `MADE` is used, and any of its models can be trained (see
-`amci_core.flows.of_normflows`). Coupling splines of normflows with context (four layers, 64 hidden
+`amci_core.flows.external`). Coupling splines of normflows with context (four layers, 64 hidden
 units, 16 bins, five dimensions) drew a seventh of the points a second that our splines of these
 sizes drew, and evaluated a quarter of the densities: every layer reads the context anew at every
 point, where ours prepares it once per (y, theta).

@@ -16,6 +16,7 @@ import torch
 
 from amci_core.flows.autoregressive import SplineProposal
 from amci_core.flows.density import Trainable
+from amci_core.flows.external import NormflowsProposal, neural_spline
 from amci_core.flows.gamma_beta import GammaBeta
 from amci_core.flows.layers import (
     ComposedFlow,
@@ -30,7 +31,6 @@ from amci_core.flows.layers import (
     Triangular,
 )
 from amci_core.flows.mixture import Centres, DefensiveComponent, Mixture, defensive_spline
-from amci_core.flows.of_normflows import NormflowsProposal, neural_spline
 from amci_core.flows.pieces import ComplementGaussian
 from amci_core.flows.reading import reading_of
 from amci_core.flows.supports import (

@@ -30,7 +30,7 @@ from amci_core.flows.density import ConditionalDensity, Trainable, TransformedDe
 from amci_core.flows.layers import ToSupport
 from amci_core.flows.supports import Coordinates, coordinate_bijectors
 from amci_core.models.base import Problem
-from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.densities import DefensiveDensity
 from amci_core.models.student_mixture import StudentMixture
 
 # A predicted weight starts from about these log-odds, a weight of two in a hundred.

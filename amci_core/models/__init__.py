@@ -22,7 +22,7 @@ from functools import cache, partial
 from amci_core._arguments import check_name
 from amci_core.models.base import Problem, Variable
 from amci_core.models.cancer import TumourTreatment
-from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.densities import DefensiveDensity
 from amci_core.models.distributions import model, several
 from amci_core.models.functions import problem_from
 from amci_core.models.gain_loss import GainLoss

@@ -39,7 +39,7 @@ from torch.distributions.utils import _sum_rightmost
 from amci_core.models.arrays import as_array, as_torch, takes_arrays
 from amci_core.models.base import GLOBAL, Array, Density, Ends, Problem, Variable
 from amci_core.models.contract import named
-from amci_core.models.defensive import DefensiveDensity
+from amci_core.models.densities import DefensiveDensity
 from amci_core.models.expression import Expression
 from amci_core.models.line import LineProblem
 

@@ -15,7 +15,7 @@ from scipy.integrate import cumulative_trapezoid
 from torch.distributions import Gamma, Independent, Normal, Poisson
 
 import amci_core as amci
-from amci_core.models.tumour import trajectory
+from amci_core.models.cancer import trajectory
 
 TAIL, CANCER = amci.problem("tail-5d"), amci.problem("cancer")
 MEASUREMENTS = [(900.0, 60.0), (600.0, 250.0), (50.0, 1500.0), (1500.0, 50.0)]

@@ -8,8 +8,7 @@ import torch
 from scipy import stats
 
 import amci_core as amci
-from amci_core.models.cancer import Response, moments
-from amci_core.models.tumour import LOG_REST, REST_RATE, sizes, trajectory
+from amci_core.models.cancer import LOG_REST, REST_RATE, Response, moments, sizes, trajectory
 
 PROBLEM = amci.problem("cancer")
 SIZE, RESPONSE = stats.gamma(25, scale=20), stats.beta(5, 10)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import integrate
 
-from amci_core.models import tumour
-from amci_core.models.tumour import TABLE_ENDS, sizes, trajectory
+from amci_core.models import cancer as tumour
+from amci_core.models.cancer import TABLE_ENDS, sizes, trajectory
 
 
 def reference(c0, epsilon):

@@ -16,7 +16,7 @@ from torch import Tensor
 from amci_core.estimators.draws import Array
 from amci_core.flows import Proposals
 from amci_core.models import Problem
-from amci_core.models.tumour import trajectory
+from amci_core.models.cancer import trajectory
 from amci_explorer.numbers import Look
 from amci_explorer.numbers.plane import PlaneDensities, plane_densities
 
