@@ -28,8 +28,9 @@ from scipy.spatial import cKDTree
 from amci_core._arguments import check_count, check_seed, part_seed
 from amci_core.diagnostics import pareto_k
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
-from amci_core.estimators import TERMS, moments, relative_variance
-from amci_core.estimators.draws import DEFENSIVE, Array
+from amci_core.estimators.draws import DEFENSIVE, TERMS, Array
+from amci_core.estimators.mis import moments
+from amci_core.estimators.uncertainty import relative_variance
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.models.base import written

@@ -28,15 +28,9 @@ from torch import Tensor
 
 import amci_core as amci
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import (
-    Estimator,
-    Moments,
-    Tabled,
-    moments,
-    relative_variance,
-    resolve,
-    tables,
-)
+from amci_core.estimators import Estimator, Tabled, resolve, tables
+from amci_core.estimators.mis import Moments, moments
+from amci_core.estimators.uncertainty import relative_variance
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 
 PROBLEM = amci.problem("tail-1d")

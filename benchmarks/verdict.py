@@ -39,7 +39,8 @@ from torch import Tensor
 from torch.distributions import Normal, StudentT
 
 import amci_core as amci
-from amci_core.estimators import COMPONENTS, ESTIMATORS
+from amci_core.estimators import ESTIMATORS
+from amci_core.estimators.draws import COMPONENTS
 from amci_core.flows import ConditionalDensity, Proposal, Proposals
 from amci_core.models import Problem, Variable
 

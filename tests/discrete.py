@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from amci_core.estimation.result import Estimate
-from amci_core.estimators import Draws, Moments
 from amci_core.estimators.base import Prepared
+from amci_core.estimators.draws import Draws
+from amci_core.estimators.mis import Moments
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amci_core.estimators.control_variates import Regression
-from amci_core.estimators.draws import (
-    COMPLEMENT,
-    COMPONENTS,
-    DEFENSIVE,
-    TERMS,
-    Array,
-    log_sum_exp,
-)
+from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, DEFENSIVE, TERMS, Array, log_sum_exp
 from amci_core.estimators.uncertainty import Errors, centred
 
 LEVELS = ("reliable", "use more draws", "do not trust")

@@ -19,13 +19,15 @@ from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, RELIABLE, Requirements, requirements_near
 from amci_core.estimation.result import LEVEL, Estimate, Precise
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
-from amci_core.estimators import COMPONENTS, PROPOSALS, Estimator, resolve
+from amci_core.estimators import Estimator, resolve
 from amci_core.estimators.base import Counts
 from amci_core.estimators.draws import (
     COMPLEMENT,
     COMPLEMENT_SHARE,
+    COMPONENTS,
     DEFENSIVE,
     DEFENSIVE_SHARE,
+    PROPOSALS,
     Array,
     defensive_draws,
     whole_sets,

@@ -21,11 +21,7 @@ from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
 from amci_core.estimators.mis import Pooled, pooled
-from amci_core.estimators.uncertainty import (
-    Errors,
-    Uncertainty,
-    table_errors,
-)
+from amci_core.estimators.uncertainty import Errors, Uncertainty, table_errors
 from amci_core.flows.posterior import inference_data, resampled_rows
 from amci_core.printing import Printed
 

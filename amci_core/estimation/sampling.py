@@ -15,13 +15,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from amci_core._arguments import seed_sequence
-from amci_core.estimators.draws import (
-    COMPLEMENT,
-    DEFENSIVE,
-    Array,
-    Draws,
-    sets_of,
-)
+from amci_core.estimators.draws import COMPLEMENT, DEFENSIVE, Array, Draws, sets_of
 from amci_core.flows import Proposals
 from amci_core.flows.proposals import check_proposals, draw_all
 from amci_core.io import pretrained_root

@@ -21,9 +21,9 @@ from amci_core._arguments import check_number, check_numbers
 from amci_core.diagnostics import Verdict
 from amci_core.diagnostics.verdict import Requirements
 from amci_core.estimation.result import Estimate
-from amci_core.estimators import COMPONENTS, PROPOSALS, Draws, resolve
+from amci_core.estimators import resolve
 from amci_core.estimators.base import Prepared
-from amci_core.estimators.draws import COMPLEMENT, Array
+from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, PROPOSALS, Array, Draws
 from amci_core.estimators.estimators import balanced
 from amci_core.estimators.mis import pooled
 

@@ -18,14 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.estimators.draws import (
-    DEFENSIVE,
-    PROPOSALS,
-    Array,
-    Draws,
-    split_evenly,
-    whole_sets,
-)
+from amci_core.estimators.draws import DEFENSIVE, PROPOSALS, Array, Draws, split_evenly, whole_sets
 from amci_core.estimators.tables import Table, needed
 
 Counts = NDArray[np.int64]

@@ -113,7 +113,7 @@ def optimum(moments: Moments) -> Table:
     AMCI as it can.
 
     Arguments:
-        moments: From all draws, best without outliers, see `amci_core.estimators.moments`.
+        moments: From all draws, best without outliers, see `amci_core.estimators.mis.moments`.
 
     Returns:
         Tables (*, 3, 3).

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from amci_core._arguments import check_seed, part_seed
 from amci_core.devices import one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
-from amci_core.estimators import Estimator, snis_bound
+from amci_core.estimators import Estimator
 from amci_core.estimators.draws import Array
+from amci_core.estimators.uncertainty import snis_bound
 from amci_core.evaluation.runs import (
     BOUND,
     QUARTILES,

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from amci_core._arguments import check_count, check_number, check_seed, part_seed
 from amci_core.diagnostics.pareto import LARGEST_K, pareto_tail
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
-from amci_core.estimators import Moments, moments, relative_variance, tables
+from amci_core.estimators import tables
 from amci_core.estimators.base import running_log_means
 from amci_core.estimators.draws import Array
-from amci_core.estimators.mis import Pooled, pooled
+from amci_core.estimators.mis import Moments, Pooled, moments, pooled
+from amci_core.estimators.uncertainty import relative_variance
 from amci_core.evaluation.runs import Truth, chunk_sizes, effective_errors, is_determined
 from amci_core.flows import Proposals
 from amci_core.models import Problem

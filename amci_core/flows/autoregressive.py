@@ -20,12 +20,7 @@ from torch import Tensor, nn
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.spline import Knots, SharedKnots, spline_widths
-from amci_core.flows.supports import (
-    CoordinateBijector,
-    Coordinates,
-    bounds,
-    coordinate_bijectors,
-)
+from amci_core.flows.supports import CoordinateBijector, Coordinates, bounds, coordinate_bijectors
 from amci_core.models.base import Problem
 
 

@@ -277,7 +277,7 @@ class Proposals:
 
     @property
     def present(self) -> tuple[int, ...]:
-        """Indices in `amci_core.estimators.PROPOSALS` of the proposals that there are."""
+        """Indices in `amci_core.estimators.draws.PROPOSALS` of the proposals that there are."""
         return tuple(j for j, name in enumerate(PROPOSALS) if name in self.by_name)
 
     @property

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from amci_core._arguments import check_name
 from amci_core.checking import bad_value
 from amci_core.devices import CPU
-from amci_core.estimators import COMPONENTS
+from amci_core.estimators.draws import COMPONENTS
 from amci_core.flows import FAMILIES, Trainable
 from amci_core.flows.mixture import Mixture
 from amci_core.models import Problem

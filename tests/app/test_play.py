@@ -6,7 +6,7 @@ from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.play import MOST, playback
 
 import amci_core as amci
-from amci_core.estimators import PROPOSALS
+from amci_core.estimators.draws import PROPOSALS
 
 
 @pytest.mark.parametrize(

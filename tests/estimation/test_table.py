@@ -13,7 +13,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import amci_core as amci
-from amci_core.estimators import COMPONENTS
+from amci_core.estimators.draws import COMPONENTS
 
 
 def table_of(draws):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from amci_core.estimation import Estimate
-from amci_core.estimators import Draws, resolve
-from amci_core.estimators.draws import COMPLEMENT, DEFENSIVE
+from amci_core.estimators import resolve
+from amci_core.estimators.draws import COMPLEMENT, DEFENSIVE, Draws
 
 M = 2.0
 F = M * np.array([1.0, 1.0, 0.6, 1.0, 0.0, 0.1])

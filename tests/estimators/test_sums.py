@@ -10,18 +10,13 @@ from scipy.special import stdtrit
 from scipy.stats import norm
 
 from amci_core.estimation import Estimate
-from amci_core.estimators import (
-    ESTIMATORS,
-    Draws,
-    combine,
-    moments,
-    relative_variance,
-    resolve,
-    snis_bound,
-)
+from amci_core.estimators import ESTIMATORS, resolve
+from amci_core.estimators.base import combine
 from amci_core.estimators.control_variates import regress
+from amci_core.estimators.draws import Draws
+from amci_core.estimators.mis import moments
 from amci_core.estimators.tables import amci, optimum, paper_optimum, reuse, snis_q1, snis_q2
-from amci_core.estimators.uncertainty import Uncertainty
+from amci_core.estimators.uncertainty import Uncertainty, relative_variance, snis_bound
 
 MODEL = signed()
 POSITIVE = replace(MODEL, f=abs(MODEL.f))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import amci_core as amci
-from amci_core.estimators import COMPONENTS
+from amci_core.estimators.draws import COMPONENTS
 from amci_core.flows import Proposals
 from amci_core.flows.families import FAMILIES, forms
 from amci_core.flows.proposals import draw_all

@@ -13,9 +13,10 @@ from amci_core._arguments import part_seed
 from amci_core.estimation import Estimate
 from amci_core.estimation.estimate import requirements_of
 from amci_core.estimation.sampling import Sampler, generators
-from amci_core.estimators import COMPONENTS, resolve
+from amci_core.estimators import resolve
 from amci_core.estimators.draws import (
     COMPLEMENT,
+    COMPONENTS,
     DEFENSIVE,
     DEFENSIVE_SHARE,
     Array,

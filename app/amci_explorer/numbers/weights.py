@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import SiLU
 
-from amci_core.estimators import PROPOSALS
+from amci_core.estimators.draws import PROPOSALS
 from amci_core.flows import Proposals
 from amci_core.flows.autoregressive import SplineProposal
 from amci_core.flows.layers import ComposedFlow, Triangular
