@@ -52,7 +52,7 @@ def test_both_cases_are_shown_until_one_is_let_go_of(in_a_loop):
         np.testing.assert_allclose(own["error"], percent(1.5), rtol=1e-12)
         np.testing.assert_allclose(of_a, percent(1.0), rtol=1e-12)
 
-        first, second, *lines = explorer.errors.csv.callback().read().splitlines()
+        first, second, *lines = explorer.errors.details.csv.callback().read().splitlines()
         assert first.startswith("# A: ")
         assert "y=1&" in first
         assert second.startswith("# B: ")

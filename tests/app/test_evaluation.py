@@ -140,7 +140,7 @@ def test_without_a_truth_cases_count_from_reference_values_and_others_are_left_o
 def test_figures_can_be_taken_home():
     state = Case("gain-loss")
     card = shown(state)
-    head, *lines = card.csv.callback().read().splitlines()
+    head, *lines = card.details.csv.callback().read().splitlines()
     assert "problem=gain-loss" in head
     rows = list(csv.DictReader(lines))
     cases = card.shown.value.cases

@@ -80,7 +80,8 @@ def test_files_name_the_version_the_seed_and_the_weights(in_a_loop):
         turned.does = True
         explorer = turned.explorer
         explorer.state.commit()
-        for file in (explorer.errors.csv.callback(), export.file(explorer.densities.answers())):
+        errors = explorer.errors.details.csv.callback()
+        for file in (errors, export.file(explorer.densities.answers())):
             head = file.readline()
             assert "seed=3" in head
             assert f"amci-explorer {amci.__version__}" in head

@@ -89,7 +89,7 @@ def test_a_result_of_another_choice_is_faded_says_what_it_answers_and_comes_back
     assert card.body.styles == {"opacity": "0.4"}
     assert "for θ = 3" in status(card)
     assert "runs in" not in status(card)
-    text = card.csv.callback().read()
+    text = card.details.csv.callback().read()
     assert text.startswith("# problem=tail-1d&y=1&theta=3&")
     assert text.splitlines()[1:] == ["theta", "3.0"]
     card.state.move(theta=3.0)

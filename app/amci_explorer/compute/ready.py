@@ -4,14 +4,16 @@ from __future__ import annotations
 
 __all__ = ["look_at_problems", "read", "start_workers"]
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from amci_explorer.compute.runner import Unreachable, runner
 from amci_explorer.numbers.pictures import densities
 from amci_explorer.problems import registry
 from amci_explorer.state.case import Case
-from amci_explorer.state.tour import TourError, tour
+from amci_explorer.state.tour import tour
 
 
 def read(problems: Sequence[str] = ()) -> list[str]:
@@ -21,19 +23,13 @@ def read(problems: Sequence[str] = ()) -> list[str]:
         problems: FILE.py, FILE.py:NAME or FILE.py=FOLDER, each.
     """
     wrong = []
-    for text in problems:
+    loads: list[Callable[[], Any]] = [partial(registry.load_file, text) for text in problems]
+    loads += [tour, runner]
+    for load in loads:
         try:
-            registry.load_file(text)
+            load()
         except ValueError as error:
             wrong.append(registry.in_a_line(error))
-    try:
-        tour()
-    except TourError as error:
-        wrong.append(registry.in_a_line(error))
-    try:
-        runner()
-    except ValueError as error:
-        wrong.append(str(error))
     if not wrong:
         registry.serve_files(problems)
     return wrong

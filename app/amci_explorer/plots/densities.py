@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column, row
-from bokeh.models import ColumnDataSource, Div, FixedTicker, HoverTool, LayoutDOM, Range1d
+from bokeh.models import Div, FixedTicker, HoverTool, LayoutDOM, Range1d
 from bokeh.plotting import figure
 from bokeh.plotting.contour import contour_data
 
@@ -25,7 +25,7 @@ from amci_explorer.numbers.marks import Marks, marks
 from amci_explorer.numbers.pictures import densities as numbers_of
 from amci_explorer.numbers.plane import PlaneDensities
 from amci_explorer.numbers.tumour import TumourDensities
-from amci_explorer.plots.style import bare_figure, describe, set_range
+from amci_explorer.plots.style import bare_figure, describe, empty_source, set_range
 from amci_explorer.text import number
 
 # Each proposal and what it should match; room above a curve and ends of a logarithmic axis in
@@ -117,11 +117,9 @@ class DensityPicture:
         if self._has_line:
             name = "densities" if plane is None else "marginal"
             columns = ["x", *own, *(PANELS[n] for n in own)]
-            self._curves = [_source(name + end, *columns) for end in ("", "-a")]
-            self._threshold, self._ticks = (
-                _source(f"{name}-threshold", "x"),
-                _source(f"{name}-draws", *own),
-            )
+            self._curves = [empty_source(name + end, columns) for end in ("", "-a")]
+            self._threshold = empty_source(f"{name}-threshold", ["x"])
+            self._ticks = empty_source(f"{name}-draws", own)
             self._x = Range1d(*found.extent)
         if plane is not None:
             whole = Range1d(0, 1), Range1d(0, 1)
@@ -130,21 +128,18 @@ class DensityPicture:
             }
             parts = [*own, *(PANELS[n] for n in own), "outline"]
             self._contours = {
-                n + end: _source(f"plane-{n}-data{end}", "xs", "ys", *(["alpha"] * (n not in own)))
+                n + end: empty_source(
+                    f"plane-{n}-data{end}", ["xs", "ys", *(["alpha"] * (n not in own))]
+                )
                 for n in parts
                 for end in ("", "-a")
             }
-            self._points = _source(
-                "plane-draws", *(n + axis for n in own for axis in ("-x", "-y"))
+            self._points = empty_source(
+                "plane-draws", (n + axis for n in own for axis in ("-x", "-y"))
             )
         rows = []
         for name in panels:
-            self._captions[name] = Div(
-                name=f"caption-{name}",
-                stylesheets=[CAPTIONS],
-                sizing_mode="stretch_width",
-                margin=0,
-            )
+            self._captions[name] = _caption(name)
             is_last, drawn = name == panels[-1], []
             height = f"{HEIGHT} - {2 * CAPTION}px"
             if self._has_line:
@@ -374,10 +369,10 @@ class CoursePicture:
             ],
         )
         shown.yaxis.ticker = FixedTicker()
-        self._band = _source("course-band", "days", "low", "median", "high")
-        self._reference = _source("course-a", "days", "median")
-        self._draws = _source("course-draws", "xs", "ys")
-        self._points = _source("course-points", "days", "sizes")
+        self._band = empty_source("course-band", ["days", "low", "median", "high"])
+        self._reference = empty_source("course-a", ["days", "median"])
+        self._draws = empty_source("course-draws", ["xs", "ys"])
+        self._points = empty_source("course-points", ["days", "sizes"])
         grey, median, ink = (SHAPES[n].colour(dark) for n in ("posterior", "target", "measured"))
         shown.varea("days", "low", "high", source=self._band, fill_alpha=0.25, fill_color=grey)
         shown.multi_line("xs", "ys", source=self._draws, line_alpha=0.45, line_color=grey)
@@ -386,9 +381,7 @@ class CoursePicture:
             shown.line("days", "median", source=source, **looks)
         shown.scatter("days", "sizes", source=self._points, size=10, marker="diamond", color=ink)
         self.figures = {"course": shown}
-        self._caption = Div(
-            name="caption-course", stylesheets=[CAPTIONS], sizing_mode="stretch_width", margin=0
-        )
+        self._caption = _caption("course")
         self.layout: LayoutDOM = column(self._caption, shown, sizing_mode="stretch_width")
 
     def show(self, found: TumourDensities, reference: TumourDensities | None = None) -> None:
@@ -419,8 +412,9 @@ class CoursePicture:
         describe(self.figures["course"], f"{words}.")
 
 
-def _source(name: str, *columns: str) -> ColumnDataSource:
-    return ColumnDataSource({column: [] for column in columns}, name=name)
+def _caption(of: str) -> Div:
+    looks: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": 0}
+    return Div(name=f"caption-{of}", stylesheets=[CAPTIONS], **looks)
 
 
 def _plane_of(found: Any) -> Any:

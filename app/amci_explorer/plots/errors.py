@@ -22,7 +22,7 @@ from scipy.optimize import isotonic_regression
 from amci_core.estimators.draws import Array
 from amci_core.evaluation import ErrorCurves
 from amci_explorer.colours import ESTIMATORS
-from amci_explorer.plots.style import Theme, bare_figure, decades, set_range
+from amci_explorer.plots.style import Theme, bare_figure, decades, empty_source, set_range
 from amci_explorer.words.curves import (
     CEILING,
     FLOOR,
@@ -125,13 +125,10 @@ class ErrorPicture:
         self._mark = Span(dimension="height", line_width=1.5, line_dash=[2, 3])
         shown.add_layout(self._mark)
 
-        def source(of: str, columns: Sequence[str]) -> ColumnDataSource:
-            return ColumnDataSource({column: [] for column in columns}, name=f"{name}-{of}")
-
-        self._sources = {each: source(each, COLUMNS) for each in ESTIMATORS}
-        self._other = source("a", ("xs", "ys", "colour"))
-        self._dots = source("dots", ("x", "y", "colour"))
-        self._labels = source("labels", LABELS)
+        self._sources = {each: empty_source(f"{name}-{each}", COLUMNS) for each in ESTIMATORS}
+        self._other = empty_source(f"{name}-a", ("xs", "ys", "colour"))
+        self._dots = empty_source(f"{name}-dots", ("x", "y", "colour"))
+        self._labels = empty_source(f"{name}-labels", LABELS)
         shown.multi_line(
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )

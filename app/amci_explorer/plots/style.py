@@ -10,17 +10,24 @@ __all__ = [
     "decades",
     "describe",
     "draws_ticks",
+    "empty_source",
     "framed",
     "set_range",
     "short_ticks",
 ]
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import holoviews as hv
 import numpy as np
-from bokeh.models import CustomJSTickFormatter, NumeralTickFormatter, Range1d, Title
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSTickFormatter,
+    NumeralTickFormatter,
+    Range1d,
+    Title,
+)
 from bokeh.plotting import figure
 
 from amci_core.estimators.draws import Array
@@ -53,6 +60,11 @@ def framed(parts: Sequence[hv.Element], height: int, **options: Any) -> hv.Overl
         **options,
     )
     return hv.Overlay(parts).opts(wide)
+
+
+def empty_source(name: str, columns: Iterable[str]) -> ColumnDataSource:
+    """A source with these columns, to be filled."""
+    return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
 def describe(shown: figure, words: str) -> None:

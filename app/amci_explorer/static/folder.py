@@ -6,7 +6,7 @@ __all__ = ["write"]
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from bokeh.embed import json_item
 from bokeh.layouts import column
+from bokeh.models import LayoutDOM
 from bokeh.themes import built_in_themes
 from bokeh.util.paths import bokehjs_path
 
@@ -111,18 +112,18 @@ def problem_facts(name: str) -> dict[str, Any]:
     ]
     found = densities(problem, proposals, y, theta)
 
-    def density_figures(dark: bool) -> list[Any]:
+    def density_figures(dark: bool) -> LayoutDOM:
         shown = DensityPicture(found, dark=dark)
         shown.show(found)
         shown.describe()
-        return [shown.layout]
+        return shown.layout
 
-    def error_figure(dark: bool) -> list[Any]:
+    def error_figure(dark: bool) -> LayoutDOM:
         # The page fills it.
         shown = ErrorPicture(theme=Theme(dark)).figure
         shown.x_range.update(start=0.9 * TOTALS[0], end=TOTALS[-1])
         shown.toolbar_location = None
-        return [shown]
+        return shown
 
     return {
         "title": problem.title,
@@ -144,12 +145,12 @@ def problem_facts(name: str) -> dict[str, Any]:
     }
 
 
-def _embedded(draw: Any) -> dict[str, Any]:
-    """Figures, one below the other, as BokehJS embeds them, by theme."""
+def _embedded(draw: Callable[[bool], LayoutDOM]) -> dict[str, Any]:
+    """What is drawn, as BokehJS embeds it, by theme."""
     found = {}
     for name, theme in THEMES.items():
-        figures = column(*draw(name == "dark"), sizing_mode="stretch_width")
-        item: Any = json_item(figures, theme=theme)
+        drawn = column(draw(name == "dark"), sizing_mode="stretch_width")
+        item: Any = json_item(drawn, theme=theme)
         # Definitions of Panel's own models.
         item["doc"].pop("defs", None)
         found[name] = item

@@ -82,7 +82,6 @@ class Card(param.Parameterized):
         self.button = flat_button("Cancel", lambda _: self.press(), sizing_mode=None)
         answers = self._answers if self.has_table else None
         self.details = Details(self.title, lambda: HELP[self.name], answers)
-        self.csv = self.details.csv
         self.body = column(*self.content())
         foot = [self.button, self.status] if self.unit else [self.status]
         self.panel = card(

@@ -118,7 +118,7 @@ def empty_figure(
 
 def dress(shown: figure, name: str) -> None:
     """Gives a figure its name, keys for who cannot use a mouse, and the tools of all pictures."""
-    shown.update(name=name, stylesheets=[WITH_TOOLS])
+    shown.update(name=name, stylesheets=[WITH_TOOLS, *shown.stylesheets])
     shown.toolbar.update(logo=None, autohide=False, stylesheets=[TOOLS])
     save = CustomJS(code=SAVE_SVG)
     shown.add_tools(CustomAction(icon=SVG_ICON, description="Save as SVG", callback=save))

@@ -185,9 +185,7 @@ class DensityPanel:
             give_up_names(old)
         self.picture = picture
         for name, shown in picture.figures.items():
-            sheets = shown.stylesheets
             dress(shown, name)
-            shown.stylesheets = [*shown.stylesheets, *sheets]
             shown.toolbar.stylesheets = [*shown.toolbar.stylesheets, INNER]
             lighten(shown)
             entitle(shown, self._state.original, self._state.f)

@@ -11,12 +11,12 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 import param
-from bokeh.models import ColumnDataSource, Div, Range1d
+from bokeh.models import Div, Range1d
 
 from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.compute.requests import Request
 from amci_explorer.numbers.play import MOST, Playback
-from amci_explorer.plots.style import describe, draws_ticks, set_range, short_ticks
+from amci_explorer.plots.style import describe, draws_ticks, empty_source, set_range, short_ticks
 from amci_explorer.problems.presets import coordinate_names
 from amci_explorer.state.case import Case
 from amci_explorer.text import doubt, number
@@ -52,10 +52,9 @@ class PlayCard(Card):
     drawn = ()
 
     def content(self) -> list[Any]:
-        empty: dict[str, Any] = {name: [] for name in COLUMNS}
-        self.source = ColumnDataSource(empty, name="play-all")
-        self.played = ColumnDataSource(dict(empty), name="play-shown")
-        self._mu = ColumnDataSource({"mu": []}, name="play-mu")
+        self.source = empty_source("play-all", COLUMNS)
+        self.played = empty_source("play-shown", COLUMNS)
+        self._mu = empty_source("play-mu", ["mu"])
         looks: dict[str, Any] = {"alternative": "No draws yet.", "height": 240}
         looks |= {"tools": "reset", "x_label": "x", "y_label": "weight / mean weight"}
         ranges = {"x_range": Range1d(0, 1), "y_range": Range1d(0, 1)}

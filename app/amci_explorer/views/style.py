@@ -23,8 +23,8 @@ from amci_core.diagnostics.verdict import LEVELS
 from amci_explorer.colours import ESTIMATORS, SHAPES
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-# Type sizes in rem, small to large: 13, 15 and 24 pixels.
-TYPE = {"small": 0.8125, "text": 0.9375, "headline": 1.5}
+# Type sizes, small to large: 13, 15 and 24 pixels.
+TYPE = {"small": "0.8125rem", "text": "0.9375rem", "headline": "1.5rem"}
 # The height of what is drawn in both opening cards: with words and numbers on one screen, and
 # in one column whole above the bar with the handles.
 FIRST, FIRST_NARROW = "clamp(290px, 100vh - 424px, 400px)", "clamp(200px, 100vh - 130px, 300px)"
@@ -80,10 +80,9 @@ def _of_curves(dark: bool) -> dict[str, str]:
     }
 
 
-_SIZES = {name: f"{size}rem" for name, size in TYPE.items()}
 # The page says on its root which theme it has.
 VARIABLES = f"""
-:root {{ {_declared(_SIZES | PALETTE["light"] | _of_curves(False))} --bar: {BAR_HEIGHT}px;
+:root {{ {_declared(TYPE | PALETTE["light"] | _of_curves(False))} --bar: {BAR_HEIGHT}px;
          --first: {FIRST}; }}
 @media {NARROW} {{ :root {{ --first: {FIRST_NARROW}; }} }}
 :root[data-theme="dark"] {{ {_declared(PALETTE["dark"] | _of_curves(True))} color-scheme: dark; }}

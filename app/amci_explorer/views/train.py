@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import param
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.models import HoverTool, Range1d
 
 from amci_core.training import Choices, form_names
 from amci_core.training.choices import terms_of
 from amci_explorer.colours import SHAPES
 from amci_explorer.compute.training import TrainingRequest, TrainingSession, zipped
-from amci_explorer.plots.style import decades, set_range
+from amci_explorer.plots.style import decades, empty_source, set_range
 from amci_explorer.state.case import Case
 from amci_explorer.text import duration, number
 from amci_explorer.views.card import Card
@@ -72,10 +72,7 @@ class TrainCard(Card):
         }
         self.download = download("Download", self._zip, disabled=True)
         self.progress_line = Status("training", "Training")
-        self.sources = {
-            name: ColumnDataSource({c: [] for c in COLUMNS}, name=f"learning-{name}")
-            for name in STYLES
-        }
+        self.sources = {name: empty_source(f"learning-{name}", COLUMNS) for name in STYLES}
         self.picture = self._picture()
         self._training.watch = self.redraw
         wraps = ":host { flex-wrap: wrap; }"
