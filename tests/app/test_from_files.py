@@ -132,14 +132,14 @@ def test_proposals_lie_in_the_folder_of_the_files_name(fresh, tmp_path):
 def test_proposals_that_are_added_belong_to_a_page_and_are_sent_to_a_worker(fresh, tmp_path):
     state, other = served(tmp_path, "good"), Case("good")
     made = Proposals.from_defensive(state.problem)
-    mine = registry.add_variant("good", "mine", made, session=state)
+    taken = registry.variants("good")
+    mine = session_proposals.add("good", "mine", made, state, taken=taken)
     assert mine.variant == "mine"
     # A name is given once, so that results of one are never shown for another.
-    assert registry.add_variant("good", "mine", made, session=other).variant == "mine-2"
+    second = session_proposals.add("good", "mine", made, other, taken=taken)
+    assert second.variant == "mine-2"
     assert list(state.options("variant")) == ["defensive", "mine"]
     assert list(other.options("variant")) == ["defensive", "mine-2"]
-    with pytest.raises(ValueError, match="got proposals for good"):
-        registry.add_variant("tail-1d", "mine", made, session=state)
     state.set(variant="mine")
     sent = pickle.dumps(Request("summary", state.settings))
     session_proposals.forget(state)
@@ -149,7 +149,8 @@ def test_proposals_that_are_added_belong_to_a_page_and_are_sent_to_a_worker(fres
     del other
     gc.collect()
     assert registry.variants("good") == ("defensive",)
-    assert registry.add_variant("good", "mine", made, session=state).variant == "mine-3"
+    third = session_proposals.add("good", "mine", made, state, taken=taken)
+    assert third.variant == "mine-3"
     # A worker reads the files that the environment names when it is first asked.
     for known in (registry.OWN, registry._READ, registry._LISTED):
         known.clear()

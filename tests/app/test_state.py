@@ -226,7 +226,7 @@ def test_another_problem_keeps_what_it_can(case):
 
 def test_what_one_visitor_trained_another_cannot_name(case):
     made = registry.proposals("tail-1d", "oracle")
-    name = registry.add_variant("tail-1d", "learnt", made, session=case).variant
+    name = session_proposals.add("tail-1d", "learnt", made, case, taken=()).variant
     other = Case("tail-1d")
     assert f"got {name!r}" in other.read({"variant": name})["variant"]
     assert "compared" in other.read({"compared": f"problem=tail-1d&variant={name}"})

@@ -280,7 +280,7 @@ def test_a_download_holds_what_was_trained_and_a_script_that_uses_it(tmp_path, a
     def body(turned, card, noted):
         state, training = turned.explorer.state, turned.explorer.training
         card.buttons["Start"].clicks += 1
-        training.proposals = registry.add_variant("tail-1d", "mine", made, session=state)
+        training.proposals = session_proposals.add("tail-1d", "mine", made, state, taken=())
         training.watch()
         assert not card.buttons["Use these proposals"].disabled
         card.buttons["Use these proposals"].clicks += 1

@@ -29,7 +29,7 @@ from weakref import WeakValueDictionary
 import amci_core as amci
 from amci_core.flows import Proposals
 from amci_core.training import Choices
-from amci_explorer.problems import registry
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.settings import Settings
 from amci_explorer.server.session import on_page
 from amci_explorer.state.case import Case
@@ -221,11 +221,12 @@ class TrainingSession:
         best = amci.load_proposals(registry.problem(problem), folder=folder)
         self._loaded = time.monotonic()
         if self.proposals is None:
-            self.proposals = registry.add_variant(problem, NAME, best, session=state)
+            taken = registry.variants(problem)
+            self.proposals = session_proposals.add(problem, NAME, best, state, taken=taken)
             if state.problem.name == problem:
                 self.use()
         else:
-            self.proposals = registry.renew_variant(problem, self.proposals.variant, best)
+            self.proposals = session_proposals.renew(problem, self.proposals.variant, best)
             if (state.problem.name, state.variant) == (problem, self.proposals.variant):
                 state.param.trigger("renewed")
 

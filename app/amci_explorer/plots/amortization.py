@@ -57,7 +57,6 @@ def amortization_map(
     *,
     at: tuple[float, float] | None = None,
     labels: Mapping[str, str] | None = None,
-    height: int = 440,
     dark: bool = False,
 ) -> hv.Overlay:
     """One quantity over a plane of cases; nothing is drawn where it is not known.
@@ -68,7 +67,6 @@ def amortization_map(
             proposal; "bound"; or "effective-E2", "pareto-E2" and so on, of a term.
         at: A case to mark, along both axes.
         labels: What the axes are called, by the names of `found.x` and `found.y`.
-        height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
     Returns:
@@ -101,4 +99,4 @@ def amortization_map(
     case = hv.Points([at or NOWHERE], [across, upwards], group="Yours", label="your case").opts(
         marker="circle", size=14, fill_alpha=0, color=YOURS.colour(dark), line_width=3
     )
-    return framed([image, case], height)
+    return framed([image, case], 440)

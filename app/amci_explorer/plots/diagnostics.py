@@ -66,9 +66,7 @@ def diagnostics(
     return hv.Layout([*parts, way]).cols(len(parts)).opts(shared_axes=False)
 
 
-def weights_histogram(
-    term: TermWeights, called: str, *, height: int = 230, dark: bool = False
-) -> hv.Overlay:
+def weights_histogram(term: TermWeights, called: str, *, dark: bool = False) -> hv.Overlay:
     """The weights of a term, which is `called` so, in powers of ten of their mean.
 
     The fitted Pareto tail is drawn if there is one.
@@ -92,7 +90,7 @@ def weights_histogram(
     width = term.edges[-1] - term.edges[0]
     return framed(
         [bars, tail] if has_tail else [bars],
-        height,
+        230,
         logy=True,
         xlim=(term.edges[0] - 0.03 * width, term.edges[-1] + 0.15 * width),
         ylim=(LEAST_HEIGHT, 2 * max(float(term.heights.max()), 1.0)),
@@ -103,7 +101,7 @@ def weights_histogram(
     )
 
 
-def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False) -> hv.Overlay:
+def running_estimate(found: Diagnosis, *, dark: bool = False) -> hv.Overlay:
     """The estimate along the draws with its 95 % interval, and that of plain AMCI.
 
     It is shown relative to the truth, or to the final estimate if that is not known.
@@ -139,7 +137,7 @@ def running_estimate(found: Diagnosis, *, height: int = 280, dark: bool = False)
     ]
     return framed(
         parts,
-        height,
+        280,
         logx=True,
         xformatter=draws_ticks(),
         xlim=(4, found.draws * 1.1),

@@ -86,7 +86,6 @@ class ErrorPicture:
     """Creates the picture, empty: a figure that lasts, into whose sources `show` puts curves.
 
     Arguments:
-        name: What names of its sources begin with.
         height: Height in pixels.
         theme: Whether the page is dark: what is drawn follows it, dots and labels with the next
             `show`.
@@ -96,9 +95,7 @@ class ErrorPicture:
         inner_height: Height of its frame, in pixels; a page that scales it says so.
     """
 
-    def __init__(
-        self, name: str = "errors", *, height: int = 400, theme: Theme | None = None
-    ) -> None:
+    def __init__(self, *, height: int = 400, theme: Theme | None = None) -> None:
         self._theme = theme or Theme()
         self.inner_height = float(height - BELOW)
         self.figure = shown = bare_figure(
@@ -125,10 +122,10 @@ class ErrorPicture:
         self._mark = Span(dimension="height", line_width=1.5, line_dash=[2, 3])
         shown.add_layout(self._mark)
 
-        self._sources = {each: empty_source(f"{name}-{each}", COLUMNS) for each in ESTIMATORS}
-        self._other = empty_source(f"{name}-a", ("xs", "ys", "colour"))
-        self._dots = empty_source(f"{name}-dots", ("x", "y", "colour"))
-        self._labels = empty_source(f"{name}-labels", LABELS)
+        self._sources = {each: empty_source(f"errors-{each}", COLUMNS) for each in ESTIMATORS}
+        self._other = empty_source("errors-a", ("xs", "ys", "colour"))
+        self._dots = empty_source("errors-dots", ("x", "y", "colour"))
+        self._labels = empty_source("errors-labels", LABELS)
         shown.multi_line(
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )

@@ -25,13 +25,7 @@ TIPS = [
 ]
 
 
-def evaluation(
-    found: Evaluated,
-    *,
-    single: str = "amci",
-    height: int = 460,
-    dark: bool = False,
-) -> hv.Overlay:
+def evaluation(found: Evaluated, *, single: str = "amci", dark: bool = False) -> hv.Overlay:
     """Relative mean squared error over many cases against total draws, on logarithmic axes.
 
     Lines are medians over the cases. Bands are the paper's: quartiles over runs, of which the
@@ -40,7 +34,6 @@ def evaluation(
     Arguments:
         found: The evaluation.
         single: The estimator whose single cases are thin lines.
-        height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
     Returns:
@@ -86,7 +79,7 @@ def evaluation(
     ]
     return framed(
         picture,
-        height,
+        460,
         logx=True,
         logy=True,
         xlim=(float(draws[0]) * 0.8, float(draws[-1]) * 1.1),

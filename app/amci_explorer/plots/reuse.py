@@ -30,7 +30,6 @@ def reuse_map(
     *,
     alpha: float | None = None,
     beta: float | None = None,
-    height: int = 400,
     dark: bool = False,
 ) -> hv.Overlay:
     """ReMSE over (alpha, beta); nothing is drawn where the runs do not determine it.
@@ -39,7 +38,6 @@ def reuse_map(
         errors: The errors over a regular grid.
         alpha: Share of E1 from q1's draws of a point to mark.
         beta: Share of E2 from q1's draws of that point.
-        height: Height of the picture in pixels.
         dark: Whether the page is dark.
 
     Returns:
@@ -96,7 +94,7 @@ def reuse_map(
         text_color="white", text_font_size="13px", yoffset=-0.07, hooks=[_on_dark]
     )
     ends = {"xlim": _ends(errors.alphas), "ylim": _ends(errors.betas)}
-    return framed([image, corners, *marked, yours], height, legend_cols=2, **ends)
+    return framed([image, corners, *marked, yours], 400, legend_cols=2, **ends)
 
 
 def _predicted(errors: ReuseErrors, at: tuple[float, float]) -> tuple[float, ...] | None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 __all__ = [
     "FILES",
     "OWN",
-    "add_variant",
     "chosen",
     "command_name",
     "history",
@@ -27,8 +26,6 @@ __all__ = [
     "problem",
     "problems",
     "proposals",
-    "renew_variant",
-    "revision",
     "serve_files",
     "sizes",
     "split",
@@ -68,7 +65,6 @@ APART = re.compile(rf"{re.escape(os.pathsep)}(?=[^{re.escape(os.pathsep)}]*\.py)
 # Problems with another f that are kept, of all sessions together.
 TARGETS_KEPT = 64
 BETWEEN = target_name("", "")
-LONGEST_VARIANT = 40
 
 
 @dataclass
@@ -280,31 +276,6 @@ def terms(name: str) -> tuple[str, ...]:
 def swept(name: str) -> tuple[str, ...]:
     """The estimators of a sweep over a problem's cases."""
     return default_estimators(problem(name), proposals(name))
-
-
-def add_variant(name: str, variant: str, proposals: Proposals, *, session: object) -> Proposals:
-    """Adds proposals to a problem while the page runs; returns them as they are listed.
-
-    Arguments:
-        name: The problem's name; with another f the one that `Case.problem` has then.
-        variant: Their name; a number is appended if that was given before.
-        proposals: They; anything that pickle takes.
-        session: The state of the page that lists them.
-
-    Raises:
-        ValueError: they are for another problem, or the name is empty or too long.
-    """
-    check_proposals(problem(name), proposals)
-    if not 0 < len(variant) <= LONGEST_VARIANT:
-        raise ValueError(
-            f"variant: expected 1 to {LONGEST_VARIANT} characters, got {len(variant)}"
-        )
-    return session_proposals.add(name, variant, proposals, session, taken=variants(name))
-
-
-# Better proposals under a name that `add_variant` gave, and which ones a name has now: results of
-# earlier revisions are not taken for those of later ones.
-renew_variant, revision = session_proposals.renew, session_proposals.revision
 
 
 def in_a_line(message: object) -> str:

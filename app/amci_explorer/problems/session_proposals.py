@@ -44,7 +44,15 @@ _RECEIVED: dict[tuple[str, str, int], bytes] = {}
 def add(
     problem: str, variant: str, proposals: Proposals, session: object, *, taken: Collection[str]
 ) -> Proposals:
-    """Adds proposals, and returns them under a new name."""
+    """Adds proposals, and returns them as they are listed.
+
+    Arguments:
+        problem: The problem's name; with another f the one that `Case.problem` has then.
+        variant: Their name; a number is appended if that was given before.
+        proposals: They; anything that pickle takes.
+        session: The state of the page that lists them.
+        taken: The names of the problem's other proposals.
+    """
     several = chain([variant], (f"{variant}-{number}" for number in count(2)))
     name = next(n for n in several if (problem, n) not in _GIVEN and n not in taken)
     _GIVEN.add((problem, name))
@@ -53,7 +61,10 @@ def add(
 
 
 def renew(problem: str, variant: str, proposals: Proposals) -> Proposals:
-    """Replaces the proposals of a name, unless the session has gone; returns the new ones."""
+    """Replaces the proposals of a name, unless the session has gone; returns the new ones.
+
+    Results of earlier ones are not taken for theirs: see `revision`.
+    """
     for session, of in list(_ADDED.items()):
         if (problem, variant) in of:
             return _put(session, problem, variant, proposals)

@@ -20,7 +20,7 @@ import param
 from amci_core.models import Problem
 from amci_explorer.numbers.known import Level, level_range
 from amci_explorer.numbers.known import level as known_level
-from amci_explorer.problems import registry
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.problems.settings import Settings
 from amci_explorer.state import options
 from amci_explorer.state.links import (
@@ -106,7 +106,7 @@ class Case(param.Parameterized):
         """What Monte Carlo would be run for now."""
         same = {name: getattr(self, name) for name in (*POINT, "variant", "draws", "runs", "seed")}
         snapshot = self.snapshot if self.variant == "spline" else None
-        revision = registry.revision(self.problem.name, self.variant)
+        revision = session_proposals.revision(self.problem.name, self.variant)
         return Settings(problem=self.problem.name, snapshot=snapshot, revision=revision, **same)
 
     def options(self, name: str, problem: Problem | None = None) -> Mapping[Any, str]:

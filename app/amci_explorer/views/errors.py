@@ -50,7 +50,7 @@ class ErrorCard(Card):
     compares = True
 
     def content(self) -> list[Any]:
-        self._picture = ErrorPicture(self.name, theme=self.theme)
+        self._picture = ErrorPicture(theme=self.theme)
         self.figure = self._picture.figure
         dress(self.figure, self.name)
         self.figure.stylesheets = [*self.figure.stylesheets, HEIGHT]

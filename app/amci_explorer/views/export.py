@@ -23,7 +23,7 @@ from amci_explorer.numbers.diagnosis import Diagnosis
 from amci_explorer.numbers.evaluated import Evaluated
 from amci_explorer.numbers.play import Playback
 from amci_explorer.numbers.summary import Summary
-from amci_explorer.problems import registry
+from amci_explorer.problems import registry, session_proposals
 from amci_explorer.state.case import Case
 
 # Of a case, or of those that are compared by name: the request or the result, and its table. What
@@ -50,7 +50,7 @@ def file(answers: Answers) -> StringIO:
 def _origin(asked: Request) -> dict[str, Any]:
     """Versions, and hashes of weights unless training has replaced them since."""
     settings = asked.settings
-    if settings.revision != registry.revision(settings.problem, settings.variant):
+    if settings.revision != session_proposals.revision(settings.problem, settings.variant):
         return {"versions": versions()}
     found = origin(registry.problem(settings.problem), registry.chosen(settings))
     return {name: found[name] for name in ("versions", "weights")}
