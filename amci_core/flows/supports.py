@@ -373,7 +373,7 @@ def bounds(
 
 
 def on_half_line(problem: Problem) -> bool:
-    """Whether f_plus is positive on one side of bounds that theta gives, in every coordinate."""
+    """Whether f_plus is positive on one side of bounds that theta gives, in some coordinates."""
     if problem.theta is None:
         return False
     zero = torch.zeros(1, problem.theta.dim)
@@ -406,17 +406,24 @@ def coordinates_of(problem: Problem, *, cut: bool = False) -> list[dict[str, Any
 
 
 def half_lines(problem: Problem, kind: str) -> list[dict[str, Any]]:
-    """Coordinates on one side of the bound of f_plus, in powers of ten near their deviations."""
-    scales = [_rounded(std) for std in _prior_draws(problem).std(0).tolist()]
-    # An excess has about half of the standard deviation of x.
-    return [
-        {"kind": kind, "unit": 10.0 ** round(math.log10(scale)), "scale": 0.5} for scale in scales
-    ]
+    """Coordinates of x, on one side of the bounds of f_plus where there are any.
+
+    Their units are powers of ten near their deviations.
+    """
+    assert problem.theta is not None
+    bounds = half_line(problem, torch.zeros(1, problem.theta.dim))[0][0]
+    coordinates = coordinates_of(problem)
+    for i, std in enumerate(_prior_draws(problem).std(0).tolist()):
+        if bounds[i].isfinite():
+            unit = 10.0 ** round(math.log10(_rounded(std)))
+            # An excess has about half of the standard deviation of x.
+            coordinates[i] = {"kind": kind, "unit": unit, "scale": 0.5}
+    return coordinates
 
 
-def has_exact_support(arguments: Mapping[str, Any]) -> bool:
-    """Whether a flow with these arguments lives exactly where f_plus is positive."""
-    return any(c["kind"] in HALF_LINES for c in arguments.get("coordinates", ()))
+def on_half_lines(arguments: Mapping[str, Any]) -> list[bool]:
+    """Which coordinates of a flow with these arguments live on one side of a bound of f_plus."""
+    return [c["kind"] in HALF_LINES for c in arguments.get("coordinates", ())]
 
 
 def _prior_draws(problem: Problem) -> Tensor:

@@ -204,6 +204,8 @@ def between(low: float, high: float) -> Constraint:
 def half_line(support: Constraint) -> tuple[Tensor, int] | None:
     """The bound of a half-line, and 1 for x > bound or -1 for x < bound; else None.
 
+    Of stacked coordinates the bounds (*, D), infinite but for one that theta gives.
+
     Example:
         >>> half_line(constraints.greater_than(2.0))
         (tensor(2., dtype=torch.float64), 1)
@@ -215,6 +217,15 @@ def half_line(support: Constraint) -> tuple[Tensor, int] | None:
         if isinstance(support, kind):
             bound = getattr(support, end)
             return (bound if isinstance(bound, Tensor) else torch.tensor(bound).double()), sign
+    if isinstance(support, constraints.stack):
+        for i, part in enumerate(support.cseq):
+            side = half_line(part)
+            # That of a range is a number.
+            if side is not None and side[0].ndim:
+                bounds = torch.full_like(side[0], -side[1] * math.inf)
+                bounds = bounds[..., None].repeat(*[1] * bounds.ndim, len(support.cseq))
+                bounds[..., i] = side[0]
+                return bounds, side[1]
     return None
 
 

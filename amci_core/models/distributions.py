@@ -18,6 +18,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 import cloudpickle
@@ -37,7 +38,16 @@ from torch.distributions.transforms import Transform, _InverseTransform
 from torch.distributions.utils import _sum_rightmost
 
 from amci_core.models.arrays import as_array, as_torch, takes_arrays
-from amci_core.models.base import GLOBAL, Array, Density, Ends, Problem, Variable
+from amci_core.models.base import (
+    GLOBAL,
+    Array,
+    Complement,
+    Density,
+    Ends,
+    Problem,
+    Variable,
+    between,
+)
 from amci_core.models.contract import named
 from amci_core.models.densities import DefensiveDensity
 from amci_core.models.expression import Expression
@@ -205,6 +215,9 @@ class Made(Problem):
         side = self._sides[1]
         return self.support if side is None else side(theta)
 
+    def complement(self) -> Problem:
+        return _MadeComplement(self, self._draws)
+
     def __reduce__(self) -> Any:
         # Functions of a user may be lambdas, which pickle itself does not take.
         state = self.__getstate__() | {"_at_device": {}}
@@ -212,6 +225,17 @@ class Made(Problem):
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self  # nothing of it changes
+
+
+class _MadeComplement(Complement):
+    """One with M - f."""
+
+    def __init__(self, original: Problem, draws: int) -> None:
+        super().__init__(original)
+        self._side = _side_of_theta(self, 1, draws)
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return self.support if self._side is None else self._side(theta)
 
 
 def _unpickled(kind: type[Made], state: bytes) -> Made:
@@ -646,28 +670,37 @@ def _spread(variable: Variable | None, drawn: Tensor, generator: torch.Generator
 
 
 def _side_of_theta(problem: Problem, sign: int, draws: int) -> Callable[[Any], Constraint] | None:
-    """`greater_than` or `less_than`, if sign f > 0 on that side of theta alone, at draws."""
-    if problem.theta is None or (problem.x.dim, problem.theta.dim) != (1, 1):
+    """The set where sign f > 0, if that is one side of theta in one coordinate of x, at draws."""
+    if problem.theta is None or problem.theta.dim != 1:
         return None
     generator = torch.Generator().manual_seed(2)
     x, theta = problem.sample_prior(draws, generator), problem.sample_theta(draws, generator)
     assert theta is not None
-    spread, end = x - x.mean(), torch.full_like(theta, math.inf)
+    theta = theta.to(x)
+    positive = sign * problem.f(x, theta) > 0
+    end = torch.full_like(theta, math.inf)
     beside = theta.nextafter(end), theta.nextafter(-end)
-    points = torch.stack([x, theta + spread, theta + 10 * spread, *beside])
-    low, high = points.new_tensor(problem.x.ends)
-    inside = ((points > low) & (points < high))[..., 0]
-    positive = sign * problem.f(points, theta) > 0
-    above = (points > theta)[..., 0]
-    # Where x has an end the half-line would lead beyond it.
-    if math.isinf(high) and (positive == above)[inside].all():
-        return constraints.greater_than
-    if math.isinf(low) and (positive != above)[inside].all():
-        return constraints.less_than
+    for i, (low, high) in enumerate(problem.x.ends.T.tolist()):
+        x_i = x[:, i : i + 1]
+        if len(((x_i > theta)[:, 0] == positive).unique()) > 1:
+            continue
+        spread = x_i - x_i.mean()
+        of_i = torch.stack([theta + spread, theta + 10 * spread, *beside])[..., 0]
+        points = x.repeat(len(of_i), 1, 1)
+        points[..., i] = of_i
+        inside = (of_i > low) & (of_i < high)
+        alike = (sign * problem.f(points, theta) > 0) == (of_i > theta[:, 0])
+        # Where x has an end the half-line would lead beyond it.
+        if math.isinf(high) and alike[inside].all():
+            return partial(_side, problem.x.ends, i, constraints.greater_than)
+        if math.isinf(low) and not alike[inside].any():
+            return partial(_side, problem.x.ends, i, constraints.less_than)
     return None
 
 
-def _formula(problem: Problem) -> str:
+def _side_of_theta(problem: Problem, sign: int, draws: int) -> Callable[[Any], Constraint] | None:
+    """The set where sign f > 0, if that is one side of theta in one coordinate of x, at draws."""
+    if problem.theta is None or problem.theta.dim != 1:
     """mu as an expectation, in TeX."""
     y, theta = problem.y is not None, problem.theta is not None
     case = ",".join(["y"] * y + [r"\theta"] * theta)

@@ -18,7 +18,7 @@ from typing import Any
 from amci_core._arguments import check_count, check_name
 from amci_core.flows.families import forms
 from amci_core.flows.proposals import NAMES
-from amci_core.flows.supports import has_exact_support
+from amci_core.flows.supports import on_half_lines
 from amci_core.io import StoredFileError, check_path, pretrained_root, read_json
 from amci_core.models import Problem
 from amci_core.printing import Printed
@@ -162,7 +162,7 @@ def default_forms(
     known = forms(problem, reads_theta=reads_theta, bins=choices.bins, width=choices.width)
     if choices.family in known:
         return {choices.family: known[choices.family]}
-    exact = {n: form for n, form in known.items() if has_exact_support(form["arguments"])}
+    exact = {n: form for n, form in known.items() if any(on_half_lines(form["arguments"]))}
     return exact or known
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from amci_core.flows import Trainable
 from amci_core.flows.mixture import Mixture
-from amci_core.flows.supports import has_exact_support
+from amci_core.flows.supports import on_half_lines
 from amci_core.models import Problem
 from amci_core.training import clock
 from amci_core.training.choices import Choices
@@ -165,7 +165,9 @@ class AutomaticRun:
         pretraining = max(1, round(self._pretraining * self._planned))
         # In several dimensions few draws of the prior lead to particles beyond every bound; a
         # flow on half-lines has all of its draws there.
-        if self.problem.x.dim > 1 and has_exact_support(self._start.family["arguments"]):
+        if self.problem.x.dim > 1 and all(
+            on_half_lines(self._start.family["arguments"]) or [False]
+        ):
             pretraining = 0
         steps = {"pretrain": pretraining, "refine": self._planned - pretraining}
         return {stage: number for stage, number in steps.items() if number}
