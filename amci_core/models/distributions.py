@@ -698,9 +698,16 @@ def _side_of_theta(problem: Problem, sign: int, draws: int) -> Callable[[Any], C
     return None
 
 
-def _side_of_theta(problem: Problem, sign: int, draws: int) -> Callable[[Any], Constraint] | None:
-    """The set where sign f > 0, if that is one side of theta in one coordinate of x, at draws."""
-    if problem.theta is None or problem.theta.dim != 1:
+def _side(ends: Array, i: int, kind: Callable[[Tensor], Constraint], theta: Tensor) -> Constraint:
+    """The points x whose i-th coordinate lies on one side of theta (*, 1)."""
+    if ends.shape[1] == 1:
+        return kind(theta)
+    ranges = [between(low, high) for low, high in ends.T.tolist()]
+    ranges[i] = kind(theta[..., 0])
+    return constraints.stack(ranges, dim=-1)
+
+
+def _formula(problem: Problem) -> str:
     """mu as an expectation, in TeX."""
     y, theta = problem.y is not None, problem.theta is not None
     case = ",".join(["y"] * y + [r"\theta"] * theta)

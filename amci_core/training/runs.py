@@ -165,9 +165,8 @@ class AutomaticRun:
         pretraining = max(1, round(self._pretraining * self._planned))
         # In several dimensions few draws of the prior lead to particles beyond every bound; a
         # flow on half-lines has all of its draws there.
-        if self.problem.x.dim > 1 and all(
-            on_half_lines(self._start.family["arguments"]) or [False]
-        ):
+        half_lines = on_half_lines(self._start.family["arguments"])
+        if len(half_lines) > 1 and all(half_lines):
             pretraining = 0
         steps = {"pretrain": pretraining, "refine": self._planned - pretraining}
         return {stage: number for stage, number in steps.items() if number}

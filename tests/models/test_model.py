@@ -13,7 +13,9 @@ from torch.distributions.constraints import greater_than
 from torch.distributions.transforms import AffineTransform, ExpTransform
 
 import amci_core as amci
+from amci_core.flows import FAMILIES
 from amci_core.flows.conditioner import Conditioner
+from amci_core.flows.families import forms
 from amci_core.flows.supports import coordinates_of
 
 INF = math.inf
@@ -312,3 +314,29 @@ def test_scales_of_a_million_and_a_thousandth_are_standardized_side_by_side():
     torch.testing.assert_close(found, expected, rtol=0.0, atol=0.05)
     scales = [[c["scale"] for c in coordinates_of(p)] for p in (alike, unlike)]
     np.testing.assert_allclose(scales[1], np.array(scales[0]) * scale.numpy(), rtol=1e-2)
+
+
+def test_a_bound_on_one_of_several_coordinates_is_found():
+    """f_plus and M - f then have proposals on exactly their sides of theta."""
+    made = amci.model(
+        prior=[td.Gamma(2.0, 1.0), td.Normal(0.0, 1.0)],
+        f=lambda x, theta: x[..., 1] > theta,
+        theta=td.Uniform(0.0, 3.0),
+    )
+    x = made.sample_prior(1000, torch.Generator().manual_seed(0))[None].double()
+    theta = torch.tensor([[0.5]], dtype=torch.float64)
+    positive = made.f(x, theta[:, None]) > 0
+    for problem, expected in ((made, positive), (made.complement(), ~positive)):
+        assert (problem.support_plus(theta[:, None]).check(x).all(-1) == expected).all()
+        form = forms(problem, reads_theta=True)["half-line"]
+        q = FAMILIES[form["family"]](problem, **form["arguments"]).double()
+        drawn, log_q = q(torch.zeros(1, 0), theta).draw(1000, torch.Generator().manual_seed(1))
+        assert ((drawn[..., 1] > 0.5) == (problem is made)).all()
+        # Its density is one: the mean of p / q is the mass of p there.
+        weights = (made.log_prior(drawn) - log_q).exp()[0]
+        mass = stats.norm.sf(0.5) if problem is made else stats.norm.cdf(0.5)
+        assert abs(weights.mean().item() - mass) < 4 * weights.std().item() / math.sqrt(1000)
+    total = amci.model(
+        prior=[td.Normal(0.0, 1.0)] * 2, f="x1 + x2 > theta", theta=td.Uniform(0.0, 3.0)
+    )
+    assert total.support_plus(theta) is total.support
