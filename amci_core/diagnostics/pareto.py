@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amci_core.estimators.draws import Array
+from amci_core.estimators.draws import Array, log
 
 # A tail is a fifth of the draws, and at least five of them are needed to fit it.
 LEAST_WEIGHTS = 25
@@ -112,8 +112,7 @@ def pareto_k(weights: Array) -> Array:
         >>> float(pareto_k(np.ones(1000)))
         -inf
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows = np.log(weights.reshape(-1, weights.shape[-1]))
+    rows = log(weights.reshape(-1, weights.shape[-1]))
     return np.array([pareto_tail(row).k for row in rows]).reshape(weights.shape[:-1])
 
 

@@ -19,7 +19,7 @@ from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
 from amci_core.diagnostics.verdict import NOTHING_KNOWN, RELIABLE, Requirements
 from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
-from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array
+from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array, log
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Errors, Uncertainty, table_errors
 from amci_core.flows.posterior import inference_data, resampled_rows
@@ -75,8 +75,7 @@ class EstimateBase:
         value, log_unit = self.uncertainty.value, self.uncertainty.log_unit
         if self.shift:
             value, log_unit = self.value, np.zeros(())
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.abs(value)) + log_unit)
+        return log(np.abs(value)) + log_unit
 
     @property
     def standard_error(self) -> Array:

@@ -221,13 +221,10 @@ def estimate_several(
             key: key[1] if key[0] == k or key == (0, 2) else OTHERS + place
             for place, key in enumerate(counts)
         }
-        drawn = sampler.evaluated(
-            {number[key]: points for key, points in x.items()},
-            {
-                number[key]: {number[other]: values for other, values in of_key.items()}
-                for key, of_key in log_q.items()
-            },
-        )
+        log_q_of = {
+            number[j]: {number[i]: values for i, values in log_q[j].items()} for j in log_q
+        }
+        drawn = sampler.evaluated({number[i]: points for i, points in x.items()}, log_q_of)
         log_joint = estimates[0].prepared.draws.log_joint if estimates else drawn.log_joint
         if not np.allclose(drawn.log_joint, log_joint, 1e-9, 1e-9):
             raise ValueError(

@@ -23,7 +23,7 @@ from amci_core.diagnostics.verdict import Requirements
 from amci_core.estimation.result import Estimate
 from amci_core.estimators import resolve
 from amci_core.estimators.base import Prepared
-from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, PROPOSALS, Array, Draws
+from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, PROPOSALS, Array, Draws, log
 from amci_core.estimators.estimators import balanced
 from amci_core.estimators.mis import pooled
 
@@ -277,8 +277,7 @@ def _refuse(name: str, column: Array, bad: NDArray[np.bool_], expected: str) -> 
 def _dependence(draws: Draws) -> Iterator[str]:
     """Why the rows that carry an estimate are not independent draws, in sentences."""
     log_w = draws.log_joint - pooled(draws).log_mixture
-    with np.errstate(divide="ignore"):
-        terms = [log_w, log_w + np.log(np.abs(draws.f))]
+    terms = [log_w, log_w + log(np.abs(draws.f))]
     shares = np.stack([softmax(log_t) for log_t in terms if log_t.max() > -np.inf])
     heavy = shares.max(axis=0) >= NEGLIGIBLE / draws.n
     rows = np.stack([draws.f, draws.log_joint, *draws.log_q.values()])

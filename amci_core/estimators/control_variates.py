@@ -49,7 +49,7 @@ from typing import NamedTuple
 import numpy as np
 
 from amci_core.estimators.base import Combined, Prepared
-from amci_core.estimators.draws import COMPLEMENT, Array, Draws, log_sum_exp
+from amci_core.estimators.draws import COMPLEMENT, Array, Draws, log, log_sum_exp
 from amci_core.estimators.mis import Pooled, pooled
 from amci_core.estimators.uncertainty import Errors, errors_of
 
@@ -175,8 +175,7 @@ def regress(draws: Draws, *, ridge: float = RIDGE) -> Regression:
         b = np.linalg.solve(gram, X @ r[..., None])[..., 0]
         E = E0 + r.mean(axis=-1) - np.vecdot(mean_Q - 1, b)
         fits[t], sign[..., t] = Fit(largest, y, r, b), np.sign(E)
-        with np.errstate(divide="ignore"):
-            log_terms[..., t] = np.log(np.abs(E)) + log_unit
+        log_terms[..., t] = log(np.abs(E)) + log_unit
     combined = Combined(sign[..., None, :], log_terms[..., None, :])
     return Regression(combined, draws, ratios, fits)
 

@@ -19,6 +19,7 @@ __all__ = [
     "Array",
     "Draws",
     "defensive_draws",
+    "log",
     "log_sum_exp",
     "sets_of",
     "whole_sets",
@@ -134,8 +135,7 @@ class Draws:
 
     @cached_property
     def _log_size(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(np.abs(self.f))
+        return log(np.abs(self.f))
 
     def complement(self) -> Draws:
         """The same draws for M - f in place of f, whose q1_plus is the q1_complement of f."""
@@ -179,12 +179,18 @@ class Draws:
         return replace(self.mapped(merge, counts), log_E2=known)
 
 
+def log(values: Array) -> Array:
+    """log of numbers; -inf for zero and NaN for NaN, without a warning."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(values))
+
+
 def log_sum_exp(values: Array) -> Array:
     """log of the sum of exp(values) along the last axis, (*); -inf where there is nothing."""
     largest = values.max(axis=-1)
     largest = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(np.log(np.exp(values - largest[..., None]).sum(axis=-1)) + largest)
+    with np.errstate(over="ignore"):
+        return log(np.exp(values - largest[..., None]).sum(axis=-1)) + largest
 
 
 def sets_of(n: int) -> tuple[int, int]:

@@ -122,18 +122,14 @@ class Mixture(Estimator):
     error can lie far below that bound.
 
     Arguments:
-        stratified: Whether every proposal contributes its fixed share of the draws. The first one
-            is chosen by chance: otherwise an odd number of draws would favour it.
+        fixed: Whether every proposal contributes its fixed share of the draws. The first one is
+            chosen by chance: otherwise an odd number of draws would favour it.
 
     References:
         Owen and Zhou, Safe and effective importance sampling, 2000: the deterministic mixture.
     """
 
-    stratified: bool
-
-    @property
-    def fixed(self) -> bool:  # type: ignore[override]
-        return self.stratified
+    fixed: bool
 
     def least(self, present: Sequence[int]) -> int:
         return 1
@@ -144,8 +140,8 @@ class Mixture(Estimator):
     def running(self, draws: Draws, totals: Sequence[int], rng: np.random.Generator) -> Prepared:
         n, present, k = max(totals), draws.present, len(draws.present)
         # Which proposal every point comes from, (*, n).
-        choices = rng.integers(k, size=(*draws.batch, 1 if self.stratified else n))
-        if self.stratified:
+        choices = rng.integers(k, size=(*draws.batch, 1 if self.fixed else n))
+        if self.fixed:
             choices = (choices + np.arange(n)) % k
         index = np.array([draws.stretch(j).start for j in present])[choices] + np.arange(n)
         counts = {2: n}
@@ -187,8 +183,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "amci-cv": ControlVariates(),
     "amci": Tabled(tables.amci()),
     "snis-q2": Tabled(tables.snis_q2()),
-    "snis-qm": Mixture(stratified=False),
-    "snis-qm-stratified": Mixture(stratified=True),
+    "snis-qm": Mixture(fixed=False),
+    "snis-qm-stratified": Mixture(fixed=True),
     "snis-q1": Tabled(tables.snis_q1()),
     "reuse-paper": PaperReuse(),
 }

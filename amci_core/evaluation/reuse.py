@@ -25,7 +25,7 @@ from amci_core.diagnostics.pareto import LARGEST_K, pareto_tail
 from amci_core.estimation.sampling import MAX_POINTS, Sampler, generators, resolve_names
 from amci_core.estimators import tables
 from amci_core.estimators.base import running_log_means
-from amci_core.estimators.draws import Array
+from amci_core.estimators.draws import Array, log
 from amci_core.estimators.mis import Moments, Pooled, moments, pooled
 from amci_core.estimators.uncertainty import relative_variance
 from amci_core.evaluation.runs import Truth, chunk_sizes, effective_errors, is_determined
@@ -354,8 +354,7 @@ def _tail(draws: Pooled) -> float:
 
     With a heavy tail this moment rests on draws that have not come yet.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        k = pareto_tail(np.log(draws.ratios[Q1]) + 2 * np.log(draws.values(2, Q1))).k
+    k = pareto_tail(log(draws.ratios[Q1]) + 2 * log(draws.values(2, Q1))).k
     return float(np.nan_to_num(k, neginf=0.0))
 
 

@@ -32,7 +32,7 @@ from amci_core._arguments import check_count, check_name
 from amci_core.estimation.sampling import MAX_POINTS, Sampler
 from amci_core.estimators import ESTIMATORS, Estimator, resolve
 from amci_core.estimators.base import Combined
-from amci_core.estimators.draws import DEFENSIVE, POINTS, Array
+from amci_core.estimators.draws import DEFENSIVE, POINTS, Array, log
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_core.printing import Printed
@@ -94,8 +94,7 @@ class Truth(Printed):
             value = _broadcast("truth", center, batch, nonnegative=problem.nonnegative)
             error = _broadcast("truth.standard_error", spread, batch, nonnegative=True)
             sign = np.sign(value)
-            with np.errstate(divide="ignore"):
-                log_truth = np.log(np.abs(value))
+            log_truth = log(np.abs(value))
             error = error / np.where(sign == 0, 1.0, np.abs(value))
         zero = np.isneginf(log_truth)
         log_unit, sign = np.where(zero, 0.0, log_truth), np.where(zero, 0.0, sign)

@@ -42,12 +42,6 @@ class Layer(nn.Module):
         """What `forward` and `inverse` need of the parameters (cases, width); computed once."""
         return parameters
 
-    def forward(self, z: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-    def inverse(self, x: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the weights of the layer itself, if it has any."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["GainLoss"]
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.special import erfcx, log_ndtr
 from scipy.stats import norm
 from torch import Tensor
 
-from amci_core.models.base import Array, Density, OptimalProposals, Variable, gauss_legendre
+from amci_core.models.base import Array, OptimalProposals, Variable, gauss_legendre
 from amci_core.models.densities import GammaExcess, standard_normal_log_prob, strictly_beyond
 from amci_core.models.gaussian import GaussianModel
 
@@ -87,14 +88,10 @@ class GainLoss(GaussianModel):
 
     def optimal_proposals(self) -> OptimalProposals:
         return {
-            "q1_plus": self.weighted_posterior,
-            "q1_minus": self.with_negated_f().weighted_posterior,
+            "q1_plus": partial(WeightedPosterior, self),
+            "q1_minus": partial(WeightedPosterior, self.with_negated_f()),
             "q2": self.posterior,
         }
-
-    def weighted_posterior(self, y: Tensor, theta: Any) -> Density:
-        """f_plus p(x | y), normalized by Bachelier's formula: the optimal q1_plus."""
-        return _WeightedPosterior(self, self.posterior_mean(y), theta)
 
     def _mean_and_edge(self, y: Tensor, theta: Any) -> tuple[Array, Array]:
         """m - theta, and a, the price in standard deviations from the mean on the side of -f."""
@@ -155,14 +152,17 @@ def log_mean_excess(edge: Array) -> Array:
     return np.asarray(np.where(edge > 0, above, below))
 
 
-class _WeightedPosterior:
-    """Density (z - a)_+ phi(z) / C of z = sign (x - m) / s, with a the price on that scale."""
+class WeightedPosterior:
+    """f_plus p(x | y), normalized by Bachelier's formula: the optimal q1_plus.
 
-    def __init__(self, problem: GainLoss, mean: Tensor, theta: Tensor) -> None:
-        self.batch_shape = mean.shape[:-1]
+    It is the density (z - a)_+ phi(z) / C of z = sign (x - m) / s, with a the price on that scale.
+    """
+
+    def __init__(self, problem: GainLoss, y: Tensor, theta: Any) -> None:
+        self.batch_shape = y.shape[:-1]
         self._sign, self._scale = problem.sign, problem.scale
-        self._mean, self._theta = mean, theta
-        self._edge = (self._sign * (theta - mean) / self._scale).squeeze(-1)
+        self._mean, self._theta = problem.posterior_mean(y), torch.as_tensor(theta)
+        self._edge = (self._sign * (self._theta - self._mean) / self._scale).squeeze(-1)
         self._log_mass = torch.as_tensor(log_mean_excess(self._edge.numpy()))
 
     def draw(self, n: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
