@@ -59,15 +59,6 @@ class ParetoTail(NamedTuple):
         """
         return (1 + max(self.k, 0.0)) * math.sqrt(self.size) / (self.size + PRIOR_DRAWS)
 
-    def log_density(self, log_weight: Array) -> Array:
-        """Density of log w within the fitted tail, at log w above the cutoff; (*)."""
-        log_relative = log_weight - self.log_cutoff
-        z = np.expm1(log_relative) / self.scale
-        with np.errstate(invalid="ignore", divide="ignore"):
-            survival = np.log1p(self.k * z) / self.k if self.k else z
-            log_density = log_relative - math.log(self.scale) - (1 + self.k) * survival
-        return np.where(1 + self.k * z > 0, np.exp(log_density), 0.0)
-
 
 def pareto_threshold(draws: ArrayLike) -> Array:
     """The largest k-hat with which S draws can be believed: min(1 - 1 / log10 S, 0.7).

@@ -19,7 +19,6 @@ __all__ = [
 ]
 
 from amci_core.evaluation.cases import Cases, Evaluation, KnownCases, Sweep, evaluate, read_cases
-from amci_core.evaluation.curves import Curve, ErrorCurves, error_curves
 from amci_core.evaluation.reuse import ReuseErrors, reuse_errors
-from amci_core.evaluation.runs import runs_by_draws
+from amci_core.evaluation.runs import Curve, ErrorCurves, error_curves, runs_by_draws
 from amci_core.evaluation.sweep import read_sweep

@@ -22,15 +22,17 @@ from amci_core.devices import AUTO, CPU, device_named, one_thread
 from amci_core.estimation.sampling import Sampler, generators, resolve_names
 from amci_core.estimators import ESTIMATORS
 from amci_core.estimators.draws import Array
-from amci_core.evaluation.curves import Curve, bound_curve, curves_of
 from amci_core.evaluation.runs import (
     BOUND,
     MAX_RUNS,
+    Curve,
     Estimators,
     Runs,
     Truth,
+    bound_curve,
     checked_draws,
     chosen_estimators,
+    curves_of,
     in_turns,
     quantiles,
 )

@@ -16,9 +16,8 @@ import amci_core as amci
 from amci_core.amortization import AmortizationMap, map_stream
 from amci_core.estimation.sampling import Sampler
 from amci_core.evaluation import ErrorCurves, ReuseErrors, runs_by_draws
-from amci_core.evaluation.curves import curve_stream
 from amci_core.evaluation.reuse import reuse_stream
-from amci_core.evaluation.runs import Estimators, Truth, chosen_estimators
+from amci_core.evaluation.runs import Estimators, Truth, chosen_estimators, curve_stream
 from amci_core.flows import Proposals
 from amci_core.flows.mixture import DefensiveComponent
 from amci_core.models import Problem

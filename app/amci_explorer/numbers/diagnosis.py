@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import genpareto
 
 from amci_core.diagnostics import LEVELS, TermDiagnostics, pareto_tail
 from amci_core.estimators.draws import Array
@@ -116,7 +117,9 @@ def _weights(name: str, term: TermDiagnostics, x: Array) -> TermWeights:
     tail = density = np.empty(0)
     if fitted.scale != 0:
         tail = np.linspace(fitted.log_cutoff / LOG_10, high + 8 * width, TAIL_POINTS)
-        density = fitted.log_density(tail * LOG_10) * LOG_10
+        rise = tail * LOG_10 - fitted.log_cutoff
+        density = genpareto.pdf(np.expm1(rise), fitted.k, scale=fitted.scale)
+        density *= np.exp(rise) * LOG_10
     return TermWeights(
         name=name,
         core=term,
