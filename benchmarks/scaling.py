@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 import amci_core as amci
-from amci_core.evaluation import read_sweep
+from amci_core.evaluation.sweep import read_sweep
 from amci_core.parallel import run_tasks
 
 EMPTY = 300

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import amci_core as amci
-from amci_core.evaluation import Cases, Sweep
+from amci_core.evaluation.cases import Cases, Sweep
 from benchmarks.paper.__main__ import FIGURES, main
 from benchmarks.paper.drawing import Canvas, error_curves, quantiles, save
 

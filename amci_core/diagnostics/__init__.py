@@ -2,17 +2,8 @@ r"""Whether an estimate can be believed, and how well draws serve each of its te
 
 from __future__ import annotations
 
-__all__ = [
-    "LEVELS",
-    "TermDiagnostics",
-    "Verdict",
-    "diagnose",
-    "judge",
-    "pareto_k",
-    "pareto_tail",
-    "pareto_threshold",
-]
+__all__ = ["TermDiagnostics", "Verdict", "pareto_k", "pareto_threshold"]
 
-from amci_core.diagnostics.pareto import pareto_k, pareto_tail, pareto_threshold
-from amci_core.diagnostics.term import TermDiagnostics, diagnose
-from amci_core.diagnostics.verdict import LEVELS, Verdict, judge
+from amci_core.diagnostics.pareto import pareto_k, pareto_threshold
+from amci_core.diagnostics.term import TermDiagnostics
+from amci_core.diagnostics.verdict import Verdict

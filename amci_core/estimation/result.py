@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.diagnostics import TermDiagnostics, Verdict, diagnose, judge
-from amci_core.diagnostics.verdict import NOTHING_KNOWN, RELIABLE, Requirements
+from amci_core.diagnostics import TermDiagnostics, Verdict
+from amci_core.diagnostics.term import diagnose
+from amci_core.diagnostics.verdict import NOTHING_KNOWN, RELIABLE, Requirements, judge
 from amci_core.estimators.base import Combined, Prepared
 from amci_core.estimators.control_variates import Regressed, Regression, regress
 from amci_core.estimators.draws import COMPLEMENT, COMPONENTS, TERMS, Array, log

@@ -92,9 +92,6 @@ class Cases:
     def __len__(self) -> int:
         return len(self.number)
 
-    def __repr__(self) -> str:
-        return f"Cases: {len(self.number):,} cases with errors of {', '.join(self.by_name)}"
-
     def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound, surely below, and undecided, for B totals each.
 

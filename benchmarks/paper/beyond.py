@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import amci_core as amci
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import Cases
+from amci_core.evaluation.cases import Cases
 from amci_core.evaluation.runs import QUARTILES
 from amci_core.models.tail import GaussianTail
 from amci_core.parallel import run_tasks

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import amci_core as amci
-from amci_core.evaluation import Cases, read_sweep
-from amci_core.evaluation.cases import MARGIN
+from amci_core.evaluation.cases import MARGIN, Cases
+from amci_core.evaluation.sweep import read_sweep
 from benchmarks.paper.__main__ import FIGURES
 from benchmarks.paper.beyond import DIMENSIONS, DRAWS, MINUTES, PROBLEMS
 from benchmarks.paper.drawing import quantiles

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import Cases
+from amci_core.evaluation.cases import Cases
 from amci_core.io import replacing
 
 # Inches of a panel, and of what stands around it.

@@ -18,8 +18,9 @@ import pandas as pd
 
 import amci_core as amci
 from amci_core.estimators.draws import Array
-from amci_core.evaluation import Cases, evaluate, read_sweep
-from amci_core.evaluation.sweep import origin, write_table
+from amci_core.evaluation import evaluate
+from amci_core.evaluation.cases import Cases
+from amci_core.evaluation.sweep import origin, read_sweep, write_table
 from amci_core.flows import Proposals
 from amci_core.io import pretrained_root, replacing
 from amci_core.models import Problem

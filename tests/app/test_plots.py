@@ -18,7 +18,7 @@ from amci_explorer.words.curves import value
 from bokeh.models import ColorBar, Line, VArea
 
 import amci_core as amci
-from amci_core.evaluation import read_sweep
+from amci_core.evaluation.sweep import read_sweep
 from amci_core.io import pretrained_root
 
 LINE = ESTIMATORS["amci-cv"].label

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from discrete import prepared, row
 
-from amci_core.diagnostics import diagnose
+from amci_core.diagnostics.term import diagnose
 from amci_core.estimators.mis import pooled
 from amci_core.estimators.tables import reuse, snis_q1, snis_q2
 

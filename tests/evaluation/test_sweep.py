@@ -9,8 +9,8 @@ from torch.distributions import Normal
 
 import amci_core as amci
 from amci_core.estimators import tables
-from amci_core.evaluation import Sweep, read_sweep
-from amci_core.evaluation.sweep import SweepFile
+from amci_core.evaluation.cases import Sweep
+from amci_core.evaluation.sweep import SweepFile, read_sweep
 from amci_core.io import StoredFileError
 
 PROBLEM, NORMAL = amci.problem("tail-1d"), Normal(0.0, 1.0)

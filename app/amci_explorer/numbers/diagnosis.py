@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import genpareto
 
-from amci_core.diagnostics import LEVELS, TermDiagnostics, pareto_tail
+from amci_core.diagnostics import TermDiagnostics
+from amci_core.diagnostics.pareto import pareto_tail
+from amci_core.diagnostics.verdict import LEVELS
 from amci_core.estimators.draws import Array
 from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.known import Mu

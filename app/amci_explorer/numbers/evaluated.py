@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import amci_core as amci
 from amci_core._arguments import part_seed
-from amci_core.evaluation import Cases, Sweep, read_sweep
+from amci_core.evaluation.cases import Cases, Sweep
 from amci_core.evaluation.runs import BOUND, default_estimators
+from amci_core.evaluation.sweep import read_sweep
 from amci_core.flows import Proposals
 from amci_core.io import pretrained_root
 from amci_core.models import Problem

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 import amci_core as amci
-from amci_core.diagnostics import LEVELS
+from amci_core.diagnostics.verdict import LEVELS
 from amci_core.estimation import Estimate
 from amci_core.flows import Proposals
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
