@@ -62,14 +62,15 @@ class PosteriorDraws:
     def to_arviz(self) -> Any:
         """ArviZ's InferenceData, whose `posterior` holds the resampled draws in one chain.
 
-        Another group, `weighted_posterior`, has all draws with their `log_weight` in nats.
+        Its variables are those of `problem.named_draws`. Another group, `weighted_posterior`, has
+        all draws with their `log_weight` in nats.
 
         Raises:
             ImportError: neither arviz-base nor arviz is installed.
         """
-        name = self.problem.x.name
-        weighted = {name: self.x, "log_weight": self.log_weights}
-        return inference_data(posterior={name: self.resampled()}, weighted_posterior=weighted)
+        named = self.problem.named_draws
+        weighted = {**named(self.x), "log_weight": self.log_weights}
+        return inference_data(posterior=named(self.resampled()), weighted_posterior=weighted)
 
     def __repr__(self) -> str:
         drawn = f"{len(self.x):,} posterior draws for {self.problem.name}"
@@ -107,4 +108,4 @@ def resampled_rows(log_weights: Array) -> NDArray[np.int64]:
     """
     n = len(log_weights)
     edges = softmax(log_weights).cumsum()
-    return np.searchsorted(edges / edges[-1], (np.arange(n) + 0.5) / n)
+    return np.searchsorted(edges[:-1] / edges[-1], (np.arange(n) + 0.5) / n)

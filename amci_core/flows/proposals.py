@@ -88,7 +88,7 @@ class Proposals:
             if isinstance(proposal, nn.Module):
                 weights = sum(p.numel() for p in proposal.parameters())
             lines.append(f"  {name}: {family}" + (f", {weights:,} weights" if weights else ""))
-        return "\n".join(lines)
+        return "\n".join([*lines, *([f"  {self.cost}"] if self.cost else [])])
 
     @classmethod
     def from_distributions(
@@ -206,6 +206,16 @@ class Proposals:
             'reliable at all 30 held-out cases'
         """
         text: str | None = self.card.get("configuration", {}).get("verdict", {}).get("text")
+        return text
+
+    @property
+    def cost(self) -> str | None:
+        """Evaluations and seconds of their training and when it pays, a sentence; or None.
+
+        It pays once as many queries of 1,000 draws would have cost other methods more evaluations
+        of the density, for the same errors; see `amci_core.training.cost`.
+        """
+        text: str | None = self.card.get("configuration", {}).get("cost", {}).get("text")
         return text
 
     def sample(self, y: Any = None, n: int = 1000, *, seed: int | None = 0) -> PosteriorDraws:

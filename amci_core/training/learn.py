@@ -34,10 +34,12 @@ from amci_core.progress import Bars
 from amci_core.proposals import load_proposals
 from amci_core.training import clock
 from amci_core.training.choices import Choices, form_names, terms_of
+from amci_core.training.cost import in_words as cost_in_words
+from amci_core.training.cost import prices
 from amci_core.training.particles import NotReached
 from amci_core.training.quality import long_check
 from amci_core.training.runs import MAX_STEPS, AutomaticRun, News, run_recipe
-from amci_core.training.targets import TARGETS
+from amci_core.training.targets import TARGETS, Target
 from amci_core.training.trainer import OPTIMIZERS, Progress, TrainingDiverged, usable
 
 MAX_MINUTES = 10_000.0
@@ -45,6 +47,8 @@ MAX_MINUTES = 10_000.0
 CHECK_SECONDS, CHECKING = 2.0, 0.03
 # The share of the time that the check of the proposals has.
 LONG_CHECK = 0.1
+# The share of the check's time for what other methods would cost, and most seconds of it.
+MEASURING, MEASURING_SECONDS = 0.25, 20.0
 # With fewer steps than this the long check is a short one.
 STEPS_FOR_CHECK = 1000
 SECONDS_BETWEEN_SAVES = 30.0
@@ -222,6 +226,7 @@ class _Training:
         # By a recipe the number of steps is known, and takes as long as it takes.
         timed = minutes is not None and not choices.terms
         self._seconds = 60 * minutes if minutes is not None and timed else math.inf
+        self._evaluations = self._record.get("cost", {}).get("evaluations", 0) - Target.evaluations
         self._began = clock.now() - sum(self._record["seconds"].get(n, 0.0) for n in complete)
         if q2 is not None:
             self._flows["q2"] = q2.q2
@@ -295,6 +300,7 @@ class _Training:
         record["steps"][name] = news.steps
         record["recipe"][name] = news.recipe
         record["proposals"][name] = news.built
+        record["cost"] = {"evaluations": self._evaluations + Target.evaluations}
         self._flows[name] = news.flow
         self.reported = True
         if name == OF_HISTORY and news.steps in self._moments:
@@ -327,13 +333,20 @@ class _Training:
         # Few steps are for a try, and not worth a long check.
         tried = math.isinf(self._seconds) and steps < STEPS_FOR_CHECK
         few: dict[str, Any] = {"cases": 1 + steps // 50, "draws": 2000} if tried else {}
-        left = self._began + self._seconds - clock.now()
+        left = (1 - MEASURING) * (self._began + self._seconds - clock.now())
         verdict = long_check(self._problem, self.proposals(), seconds=left, **few)
         failed = self._record["failed"].items()
         missing = [f"{name} could not be trained ({why})" for name, why in failed]
         verdict["text"] = "; ".join([*missing, verdict["text"]])
         self._record["verdict"] = verdict
         say(verdict["text"])
+        evaluations = self._evaluations + Target.evaluations
+        left = min(self._began + self._seconds - clock.now(), MEASURING_SECONDS)
+        of_others = {} if tried else prices(self._problem, self.proposals(), seconds=left)
+        seconds = round(clock.now() - self._began, 1)
+        cost = {"evaluations": evaluations, "seconds": seconds, "prices": of_others}
+        self._record["cost"] = {**cost, "text": cost_in_words(cost)}
+        say(self._record["cost"]["text"])
 
 
 def _unfinished(

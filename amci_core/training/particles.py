@@ -277,7 +277,7 @@ class Ensemble:
         log_L = torch.where(log_prior > -math.inf, log_g - log_prior, -math.inf)
         return log_p, log_L.nan_to_num(-math.inf, -math.inf, -math.inf)
 
-    def _replace(self, rows: Tensor, line: Tensor) -> None:
+    def replace(self, rows: Tensor, line: Tensor) -> None:
         """Takes other particles, which follow the target."""
         self.line[rows], self.exponent[rows] = line, 1.0
         self.log_p[rows], self.log_L[rows] = self._densities(rows, line)
@@ -402,7 +402,7 @@ class Ensemble:
         rows = _rows((effective >= least) & covered)
         if len(rows):
             x = _gather(x[rows], _resample(weights[rows], n, self.generator))
-            self._replace(rows, self.target.to_support.inverse(x, None)[0])
+            self.replace(rows, self.target.to_support.inverse(x, None)[0])
 
     def pass_on(self, until: float) -> None:
         """Has cases that are not reached take particles of neighbours, round by round."""
@@ -443,7 +443,7 @@ class Ensemble:
                 taken.append((some_rows[fits], _gather(line[fits], index)))
         # Only now: cases may be each other's neighbours.
         for some_rows, line in taken:
-            self._replace(some_rows, line)
+            self.replace(some_rows, line)
         return torch.cat([some_rows for some_rows, _ in taken]) if taken else rows[:0]
 
     def _distances(self, rows: Tensor, others: Tensor) -> Tensor:

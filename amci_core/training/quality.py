@@ -265,7 +265,9 @@ def long_check(
     def estimated(i: int, n: int) -> Estimate:
         at = (y[i].numpy() if problem.y else None), (None if theta is None else theta[i].numpy())
         of_each = dict.fromkeys(names, n)
-        return estimate(problem, proposals, *at, draws=of_each, seed=CHECK_SEED + i)
+        e = estimate(problem, proposals, *at, draws=of_each, seed=CHECK_SEED + i)
+        Target.evaluations += e.draws
+        return e
 
     if draws is None:
         draws = DRAWS if problem.x.dim <= MANY else DRAWS_OF_MANY

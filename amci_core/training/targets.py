@@ -7,7 +7,7 @@ __all__ = ["TARGETS", "Target"]
 import copy
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import emcee
 import numpy as np
@@ -81,6 +81,7 @@ def markov_chain(
 
     def log_density(points: NDArray[np.float64]) -> NDArray[np.float64]:
         x, theta = parts(points)
+        Target.evaluations += len(points)
         f_plus, _ = problem.f_parts(x[:, None], theta)
         log_prior = problem.log_prior(x)
         value = (log_prior + f_plus[:, 0].log()).masked_fill(log_prior == -torch.inf, -torch.inf)
@@ -152,7 +153,10 @@ class Target:
         particles: Particles that follow it, once they have been drawn.
         posterior: Particles of p(x | y), where y tells so much that f hardly ever varies over them
             at a theta that is drawn apart from y. Half of the cases then have one where it does.
+        evaluations: Points at which this process has evaluated the density of any target.
     """
+
+    evaluations: ClassVar[int] = 0
 
     term = "E1_plus"  # of `problem`: the negated one for q1_minus, M - f for q1_complement
     reads_theta = True
@@ -212,12 +216,19 @@ class Target:
     def sample(self, n: int, generator: torch.Generator, source: str = "importance") -> Sample:
         """n weighted draws of (theta, x) from the source, and y: the paper's data sets."""
         x, theta, log_r = SOURCES[source](self.problem, n, generator)
+        Target.evaluations += n
         return Sample(self.problem.sample_likelihood(x, generator), theta, x, log_r)
+
+    def log_joint(self, x: Tensor, y: Tensor) -> Tensor:
+        """log p(x, y) in nats at x (*, n, D); result: (*, n), whose points are counted."""
+        value = self.problem.log_joint(x, y)
+        Target.evaluations += value.numel()
+        return value
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
         """The target's log density in nats, unnormalized, at x (*, n, D); result: (*, n)."""
         f_plus, _ = self.problem.f_parts(x, theta)
-        log_joint = self.problem.log_joint(x, y)
+        log_joint = self.log_joint(x, y)
         # Where p(x, y) is zero f may be no number.
         return (log_joint + f_plus.log()).masked_fill(log_joint == -torch.inf, -torch.inf)
 
@@ -268,7 +279,7 @@ class JointTarget(Target):
         return Sample(y, self.problem.sample_theta(n, generator), x, torch.zeros_like(x[:, 0]))
 
     def log_density(self, x: Tensor, y: Tensor, theta: Tensor | None) -> Tensor:
-        return self.problem.log_joint(x, y)
+        return self.log_joint(x, y)
 
 
 # f_minus is the f_plus of -f, and the complement's is that of M - f.

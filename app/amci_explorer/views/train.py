@@ -194,7 +194,7 @@ def about_training(training: TrainingSession) -> str:
         return "Stopped before the first proposals were saved."
     if training.stopped:
         return f"Stopped. {variant} is the best so far, not checked on held-out cases."
-    verdict = (training.proposals and training.proposals.verdict) or ""
-    return (
-        f"{variant} was trained in {duration(last['seconds'])}. {verdict[:1].upper()}{verdict[1:]}"
-    )
+    proposals: Any = training.proposals
+    said = (text for text in (proposals.verdict, proposals.cost) if text)
+    sentences = (f"{text[:1].upper()}{text[1:]}" for text in said)
+    return ". ".join([f"{variant} was trained in {duration(last['seconds'])}", *sentences])
