@@ -235,7 +235,7 @@ def _draws(problem: Problem, seconds: float) -> Iterator[Finding]:
             continue
         draws, again = (sample(_seeded(seed)) for _ in range(2))  # type: ignore[operator]
         if not torch.allclose(draws, again, 0.0, 0.0, equal_nan=True):
-            text = "draws differ for the same seed. Pass generator to the samplers of torch"
+            text = "draws differ for the same seed. Draw with the sampler's generator or rng"
             yield _finding(method, text)
         bad = ~draws.isfinite().all(-1)
         if bad.any():

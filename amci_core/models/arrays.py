@@ -2,29 +2,29 @@ r"""What users bring from NumPy: functions of arrays, and scipy's distributions 
 
 from __future__ import annotations
 
-__all__ = ["Function", "as_array", "as_torch", "numbers", "takes_arrays"]
+__all__ = ["ArrayDistribution", "Function", "as_array", "as_torch", "numbers", "takes_arrays"]
 
-import sys
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain, repeat
-from multiprocessing import get_context
+from itertools import repeat
 from typing import Any, ClassVar
 
 import cloudpickle
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
+from amci_core.models.base import Array
 from amci_core.models.contract import named
 
+ALL = ". It takes all points at once, a row each; vectorized=False passes one at a time"
 
-def as_array(value: Tensor) -> NDArray[np.float64]:
+
+def as_array(value: Tensor) -> Array:
     """A copy as float64, which a user's function may change."""
     return value.detach().cpu().numpy().astype(np.float64)
 
@@ -45,79 +45,74 @@ def takes_arrays(function: Callable[..., Any], *values: Any) -> bool:
         except Exception as error:  # of a user's function
             return error
 
-    with torch.enable_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with torch.enable_grad():
         result = tried(lambda value: value.clone().requires_grad_())
-        if isinstance(tried(as_array), Exception):
-            # It may be NumPy's, and wrong.
-            return isinstance(tried(torch.clone), Exception) and "call numpy()" in str(result)
+    if isinstance(tried(as_array), Exception):
+        # It may be NumPy's, and wrong.
+        return isinstance(tried(torch.clone), Exception) and "call numpy()" in str(result)
     parts = result if isinstance(result, list | tuple) else [result]
     return not all(isinstance(part, Tensor | Distribution) for part in parts)
 
 
+@dataclass
 class Function:
-    """A user's function of n points, called once for all, or for one at a time.
+    """A user's function of points, as one of tensors that broadcast.
 
-    Whether it is in torch or NumPy is tried at the first call.
+    It is called once for all points, with a row for each, or for one point at a time. Whether it
+    is in torch or NumPy is tried at the first call.
 
     Arguments:
         name: The argument that it is, for messages.
-        function: The function. At a point its arguments and its result are numbers or vectors.
+        function: The function: of numbers and vectors at a point, with a number at a point.
+        axes: How many axes each of its arguments has at a point, none or one.
         vectorized: Whether it takes all points, (n,) or (n, D); else a float or an array (D,).
         processes: How many worker processes call a function of one point.
 
     Example:
         >>> import math
-        >>> wave = Function("f", lambda x, theta: math.sin(x - theta[0]), vectorized=False)
-        >>> wave(torch.zeros(4), torch.zeros(4, 2))
-        tensor([0., 0., 0., 0.], dtype=torch.float64)
+        >>> wave = Function("f", lambda x, v: math.sin(x - v[0]), (0, 1), vectorized=False)
+        >>> wave(torch.zeros(4, 3), torch.zeros(4, 1, 2)).shape
+        torch.Size([4, 3])
     """
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *,
-        vectorized: bool = True,
-        processes: int = 1,
-    ) -> None:
-        self.name, self.function = name, function
-        self.vectorized, self.processes = vectorized, processes
-        self._takes_arrays: bool | None = None
+    name: str
+    function: Any
+    axes: tuple[int, ...]
+    vectorized: bool = True
+    processes: int = 1
+    takes_arrays: bool | None = None
 
-    def __call__(self, *rows: Tensor, rng: np.random.Generator | None = None) -> Tensor:
-        """Its values at the rows of its arguments, (n,) or (n, D) each: (n,), or (n, D) of draws.
+    def __call__(self, *values: Tensor, rng: np.random.Generator | None = None) -> Tensor:
+        """Its values (*), Boolean or float64; with an rng, which it gets last, draws (*, D), too.
 
         Raises:
-            ValueError: it raises, or gives something else than numbers.
+            ValueError: it raises, or gives something else than real numbers.
         """
-        n, draws = len(rows[0]), () if rng is None else (rng,)
-        shapes = ", ".join(str(tuple(row.shape)) for row in rows)
-        called = "one point at a time"
-        if self.vectorized:
-            called = f"all points, shapes {shapes}; vectorized=False passes one at a time"
-        with np.errstate(all="ignore"), named(self.name, f". It was called with {called}"):
-            if not self.vectorized:
-                return numbers(self.name, self._at_points(rows, draws), n, vectors=bool(draws))
-            if self._takes_arrays is None:
-                some = [row[:21] for row in rows]
-                self._takes_arrays = takes_arrays(self.function, *some, *deepcopy(draws))
-            given = map(as_array, rows) if self._takes_arrays else rows
-            return numbers(self.name, self.function(*given, *draws), n, vectors=bool(draws))
+        ends = [value.ndim - axes for value, axes in zip(values, self.axes, strict=True)]
+        pairs = list(zip(values, ends, strict=True))
+        batch = torch.broadcast_shapes(*(value.shape[:end] for value, end in pairs))
+        wide = [value.detach().double().expand(*batch, *value.shape[end:]) for value, end in pairs]
+        rows = [value.reshape(batch.numel(), *value.shape[len(batch) :]) for value in wide]
+        draws = () if rng is None else (rng,)
+        with np.errstate(all="ignore"), named(self.name, ALL * self.vectorized):
+            result = numbers(self.name, self._result(rows, draws), batch.numel(), bool(draws))
+        return result.to(values[0].device).reshape(*batch, *result.shape[1:])
 
-    def _at_points(self, rows: tuple[Tensor, ...], draws: tuple[Any, ...]) -> list[Any]:
+    def _result(self, rows: list[Tensor], draws: tuple[Any, ...]) -> Any:
+        if self.vectorized:
+            if self.takes_arrays is None:
+                some = [row[:21] for row in rows]
+                self.takes_arrays = takes_arrays(self.function, *some, *deepcopy(draws))
+            return self.function(*(map(as_array, rows) if self.takes_arrays else rows), *draws)
         columns = [row.tolist() if row.ndim == 1 else list(as_array(row)) for row in rows]
         if self.processes == 1 or draws:
             return list(map(self.function, *columns, *map(repeat, draws)))
-        packed, size = (
-            cloudpickle.dumps(self.function),
-            -(-len(columns[0]) // (4 * self.processes)),
-        )
-        parts = [[c[i : i + size] for c in columns] for i in range(0, len(columns[0]), size)]
-        return list(chain(*_workers(self.processes).map(partial(_in_worker, packed), parts)))
+        at_point = partial(_in_worker, cloudpickle.dumps(self.function))
+        size = max(1, len(columns[0]) // (4 * self.processes))
+        return list(_workers(self.processes).map(at_point, *columns, chunksize=size))
 
 
-def numbers(name: str, value: Any, n: int, *, vectors: bool = False) -> Tensor:
+def numbers(name: str, value: Any, n: int, vectors: bool) -> Tensor:
     """What a user's function gave for n points as a tensor, Boolean or float64.
 
     Arguments:
@@ -129,96 +124,86 @@ def numbers(name: str, value: Any, n: int, *, vectors: bool = False) -> Tensor:
     Raises:
         ValueError: it has another shape, or holds no real numbers.
     """
-    if not isinstance(value, Tensor):
-        array = np.asarray(value)
-        if array.dtype.kind in "biuf":
-            value = torch.from_numpy(np.array(array, bool if array.dtype.kind == "b" else float))
-    shape = tuple(np.shape(value))
-    real = isinstance(value, Tensor) and not value.is_complex()
-    if not real or shape[:1] != (n,) or len(shape) > 1 + vectors:
-        more = f" or ({n}, D)" if vectors else ", one number per point"
-        kind = "" if real else f" of {getattr(value, 'dtype', np.asarray(value).dtype)}"
+    tensor = value.detach() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    if tensor.shape[:1] != (n,) or tensor.ndim > 1 + vectors or tensor.is_complex():
         raise ValueError(
-            f"{name}: expected real numbers of shape ({n},){more}, got shape {shape}{kind}"
+            f"{name}: expected real numbers of shape ({n},){f' or ({n}, D)' * vectors}, one "
+            f"{'draw' if vectors else 'number'} per point, got {tensor.dtype} of shape "
+            f"{tuple(tensor.shape)}"
         )
-    tensor: Tensor = value.detach()
-    return tensor.to(torch.bool if tensor.dtype == torch.bool else torch.float64)
+    return tensor if tensor.dtype == torch.bool else tensor.double()
 
 
-@cache
-def _workers(processes: int) -> ProcessPoolExecutor:
-    """Worker processes, which end with this one.
-
-    Forked ones are there at once, and do not run the main script again.
-    """
-    context = get_context("fork" if sys.platform == "linux" else "spawn")
-    return ProcessPoolExecutor(processes, context)
-
-
-def _in_worker(packed: bytes, columns: Iterable[Iterable[Any]]) -> list[Any]:
-    return list(map(_unpacked(packed), *columns))
-
-
+_workers = cache(ProcessPoolExecutor)
 _unpacked = cache(cloudpickle.loads)
 
 
-def as_torch(law: Any, device: torch.device) -> Any:
-    """A distribution of scipy as one of torch's; anything else as it is."""
-    of_scipy = type(law).__module__.startswith("scipy.stats") and hasattr(law, "cdf")
-    return FrozenDistribution(law, device) if of_scipy else law
+def _in_worker(packed: bytes, *point: Any) -> Any:
+    return _unpacked(packed)(*point)
 
 
-class FrozenDistribution(Distribution):
-    """A frozen distribution of scipy as one of torch's, which draws by torch's global generator.
+class ArrayDistribution(Distribution):
+    """A distribution that functions make, which draws by torch's global generator.
 
     Arguments:
-        law: A distribution of `scipy.stats`, of numbers or of one vector.
-        device: Where its draws are.
+        log_density: A function of values, a tensor.
+        draw: A function of a shape and an rng that gives draws of this shape.
+        ends: The least and the largest value of coordinates, float64 tensors on the device.
+        shapes: Its batch shape and its event shape.
+        whole: Whether values are whole numbers.
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, law: Any, device: torch.device) -> None:
-        self.law, self.unit = law, torch.zeros((), dtype=torch.float64, device=device)
-        # The one of scipy 1.15, whose numbers have both, or the earlier one.
-        kinds = [kind.__name__ for kind in type(law).__mro__]
-        self.whole = not hasattr(law, "logpdf") or "DiscreteDistribution" in kinds
-        self.range: Any = constraints.real
-        batch, event = torch.Size(), torch.Size()
-        if hasattr(law, "support"):
-            low, high = (torch.tensor(end).to(self.unit) for end in law.support())
-            interval = constraints.integer_interval if self.whole else constraints.interval
-            self.range, batch = interval(low, high), low.shape
-        else:
-            event = torch.Size(np.shape(law.rvs(2))[1:])
+    def __init__(
+        self, log_density: Any, draw: Any, ends: Any, shapes: Any, *, whole: bool = False
+    ) -> None:
+        self.log_density, self.draw, self.whole = log_density, draw, whole
+        self.low, self.high = ends
+        batch, event = map(torch.Size, shapes)
         super().__init__(batch, event, validate_args=False)
 
     @property
     def support(self) -> Any:
-        return self.range
+        kind = constraints.integer_interval if self.whole else constraints.interval
+        return kind(self.low, self.high)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        log_density = self.law.logpmf if self.whole else self.law.logpdf
-        points = as_array(value)
         with np.errstate(all="ignore"):  # torch warns of no overflow
-            if hasattr(self.law, "support"):
-                return torch.as_tensor(log_density(points)).to(value)
-            rows = points.reshape(-1, *self.event_shape)
-            batch = value.shape[: value.ndim - len(self.event_shape)]
-            return torch.as_tensor(log_density(rows)).to(value).reshape(batch)
+            return torch.as_tensor(self.log_density(value)).to(value)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        seed = int(torch.randint(2**62, (), device=self.unit.device))
-        shape, rng = self._extended_shape(torch.Size(sample_shape)), np.random.default_rng(seed)
-        if hasattr(self.law, "sample"):
-            draws = self.law.sample(tuple(sample_shape), rng=rng)
-        else:
-            size = shape if hasattr(self.law, "support") else tuple(sample_shape)
-            draws = self.law.rvs(size=size, random_state=rng)
-        return torch.as_tensor(draws).to(self.unit).reshape(shape)
+        rng = np.random.default_rng(int(torch.randint(2**62, (), device=self.low.device)))
+        shape = self._extended_shape(torch.Size(sample_shape))
+        return torch.as_tensor(self.draw(shape, rng)).to(self.low).reshape(shape)
 
-    def icdf(self, value: Tensor) -> Tensor:
-        quantile = getattr(self.law, "icdf", getattr(self.law, "ppf", None))
-        if quantile is None:
-            raise NotImplementedError
-        return torch.as_tensor(quantile(as_array(value))).to(value)
+
+def as_torch(law: Any, device: Any) -> Any:
+    """A frozen distribution of scipy as one of torch's; anything else as it is."""
+    if not type(law).__module__.startswith("scipy.stats") or not hasattr(law, "cdf"):
+        return law
+    of_number = hasattr(law, "support")
+    event = () if of_number else np.shape(law.rvs(2))[1:]
+    low, high = law.support() if of_number else (-np.inf, np.inf)
+    ends = torch.tensor(np.array([low, high], float), device=device).unbind()
+    # Those of scipy 1.15 that are new have both.
+    kinds = [kind.__name__ for kind in type(law).__mro__]
+    whole = not hasattr(law, "logpdf") or "DiscreteDistribution" in kinds
+    density = law.logpmf if whole else law.logpdf
+
+    def log_density(value: Tensor) -> Any:
+        if of_number:
+            return density(as_array(value))
+        rows = density(as_array(value).reshape(-1, *event))
+        return np.reshape(rows, value.shape[: value.ndim - len(event)])
+
+    def draw(shape: torch.Size, rng: np.random.Generator) -> Any:
+        count = shape[: len(shape) - np.ndim(low) - len(event)]
+        if hasattr(law, "sample"):
+            return law.sample(count, rng=rng)
+        return law.rvs(size=shape if of_number else count, random_state=rng)
+
+    made = ArrayDistribution(log_density, draw, ends, (np.shape(low), event), whole=whole)
+    if quantile := getattr(law, "icdf", getattr(law, "ppf", None)):
+        vars(made)["icdf"] = lambda value: torch.as_tensor(quantile(as_array(value))).to(value)
+    return made

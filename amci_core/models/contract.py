@@ -24,13 +24,11 @@ BOTH_SIGNS = "Fix f, or declare nonnegative = False (with_target(..., nonnegativ
 # What to write in the place of what raises an error with these words.
 INSTEAD = {
     "Boolean value of Tensor": "x holds many points: write torch.where(x > 0, a, b) for if, & for "
-    "and, | for or, torch.maximum for max; np.where and np.maximum in NumPy",
+    "and, | for or, torch.maximum for max",
     "truth value of an array": "x holds many points: write np.where(x > 0, a, b) for if, & for "
     "and, | for or, np.maximum for max",
-    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()"
-    "; np.exp in NumPy",
-    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin, or scipy's "
-    "distributions",
+    "converted to Python scalars": "x holds many points: write torch.exp for math.exp, no float()",
+    "__torch_function__": "Write torch's functions, such as torch.sin for np.sin",
     "object is not callable": "Pass a function, such as lambda x: ...",
     "dtype": "x, y and theta are float64: make your tensors float64 too",
 }
@@ -141,19 +139,23 @@ def _check_range(problem: Problem, f: Tensor) -> None:
         )
 
 
+class FunctionError(ValueError):
+    """What a user's function raised, or gave wrongly, with the argument's name."""
+
+
 @contextmanager
 def named(argument: str, hint: str = "") -> Iterator[None]:
-    """What a user's function raises, as a ValueError with the argument's name.
-
-    The package's own errors have it already.
-    """
+    """What a user's function raises, as a ValueError with the argument's name."""
     try:
         yield
+    except FunctionError:
+        raise
     except Exception as error:
         text = str(error)
-        if not (isinstance(error, ValueError) and text.startswith(f"{argument}: ")):
+        # The package's own errors have it already.
+        if not text.startswith(f"{argument}: "):
             text = f"{argument}: {raised(error)}{hint}"
-        raise ValueError(text) from error
+        raise FunctionError(text) from error
 
 
 def raised(error: Exception) -> str:

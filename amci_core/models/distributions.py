@@ -2,20 +2,10 @@ r"""A problem made of distributions, torch's or scipy's: ranges, samplers and tr
 
 from __future__ import annotations
 
-__all__ = [
-    "DRAWS",
-    "Made",
-    "check_own_draws",
-    "inside",
-    "model",
-    "nonnegative_at_draws",
-    "several",
-    "typical_range",
-]
+__all__ = ["inside", "made_of", "model", "nonnegative_at_draws", "several"]
 
 import copy
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -56,7 +46,6 @@ from amci_core.models.line import LineProblem
 # One distribution, or independent ones side by side.
 Given = Distribution | Sequence[Distribution]
 Target = Callable[[Tensor, Tensor | None], Tensor]
-CPU = torch.device("cpu")
 # Draws that ranges are taken from and f is tried at.
 DRAWS = 10_000
 # A density or f is tried at points of this shape, against parameters of (7, 1).
@@ -73,7 +62,7 @@ def model(
     description: str = "",
     support_plus: Callable[[Tensor | None], Constraint] | None = None,
 ) -> Problem:
-    """A problem like any other, made of torch's distributions.
+    """A problem like any other, made of distributions of torch or scipy.
 
     Everything else follows: dimensions, ranges, supports and samplers, whether y are counts, and
     whether f takes both signs. With one number x the truth comes from quadrature, see
@@ -81,11 +70,11 @@ def model(
 
     Functions get float64 tensors, x of shape (*, D) and theta of shape (*, D_theta), which
     broadcast. If a distribution is that of one number, such as `Normal(0.0, 1.0)`, they get it
-    without the last axis, as (*).
+    without the last axis, as (*). A function that takes no tensors gets NumPy arrays.
 
     Arguments:
         prior: The distribution of x: of a number, of a vector, or a list of independent ones,
-            whose supports may differ.
+            whose supports may differ. Of `torch.distributions`, or a frozen one of `scipy.stats`.
         f: A function of x and theta, or of x alone if there is no theta, with values (*); Boolean
             for a probability. Or an expression such as "x > theta", see `amci_core.with_target`.
         likelihood: A function of x that gives the distribution of y, or a list of independent
@@ -101,7 +90,8 @@ def model(
         A `Problem`: `amci_core.check`, `learn`, `estimate` and the page take it.
 
     Raises:
-        ValueError: an argument is of the wrong kind or shape, x is discrete, or a function raises.
+        ValueError: an argument is of the wrong kind or shape, x is discrete, or a function raises
+            (the message has the line).
 
     Warning:
         f counts as nonnegative if it is so at 10,000 draws of the prior and at draws of broader
@@ -129,7 +119,19 @@ def model(
         "description": description,
         "support_plus": support_plus,
     }
-    return (_LineModel if _SideBySide("prior", prior).dim == 1 else _Model)(given)
+    return made_of(given)
+
+
+def made_of(given: dict[str, Any], draws: int = DRAWS) -> Problem:
+    """The problem of the arguments of `model`, by name.
+
+    Arguments:
+        given: The arguments. With `data`, a function log p(data | x) of x, there is no y, but an
+            evidence. `prefix` is that of the names of densities in messages.
+        draws: How many draws functions are tried at; if they are few, the truth is not known.
+    """
+    on_line = _SideBySide("prior", given["prior"]).dim == 1 and draws == DRAWS
+    return (_LineModel if on_line else _Model)(given, draws)
 
 
 def several(*, f: Sequence[Callable[..., Tensor] | str], **given: Any) -> list[Problem]:
@@ -157,115 +159,48 @@ def several(*, f: Sequence[Callable[..., Tensor] | str], **given: Any) -> list[P
     return [model(f=target, name=f"{name}-{k}", **given) for k, target in enumerate(f, 1)]
 
 
-class Made(Problem):
-    """A problem whose ranges, and what holds of its f, come from draws.
-
-    Arguments:
-        given: The arguments of the function that makes it: f, name, description, support_plus
-            and those that its subclass reads.
-        draws: How many draws ranges are taken from and f is tried at.
-    """
+class _Model(Problem):
+    """A problem of distributions, see `model`."""
 
     nonnegative = False
     # The sides of theta on which f_plus and f_minus lie, as constraints of theta.
     _sides: tuple[Any, Any] = (None, None)
 
-    def __init__(self, given: dict[str, Any], draws: int = DRAWS) -> None:
+    def __init__(self, given: dict[str, Any], draws: int) -> None:
         self._given, self._draws = given, draws
+        self._takes_arrays: dict[str, bool] = {}
         self._at_device: dict[tuple[str, torch.device], _SideBySide] = {}
         self.name, self.description = given["name"], given["description"]
+        self.formula = _formula(given)
         x = self._add_variables(torch.Generator().manual_seed(0))
-        self.formula = _formula(self)
-        self._expression: Expression | None = None
+        self._target: Callable[..., Tensor] = given["f"]
         if isinstance(given["f"], str):
             theta_dim = 0 if self.theta is None else self.theta.dim
-            self._expression = Expression(given["f"], dim=self.x.dim, theta_dim=theta_dim)
-            self.f_range = self._expression.f_range
-        elif self._tried_f(x[: math.prod(TRIED)].unflatten(0, TRIED)).dtype == torch.bool:
-            self.f_range = (0.0, 1.0)
+            self._target = Expression(given["f"], dim=self.x.dim, theta_dim=theta_dim)
+        self._try_f(x)
         self.nonnegative = self.f_range == (0.0, 1.0) or nonnegative_at_draws(self, self.f, draws)
         self._sides = _side_of_theta(self, 1, draws), _side_of_theta(self, -1, draws)
 
-    @abstractmethod
     def _add_variables(self, generator: torch.Generator) -> Tensor:
         """Sets x, theta and y, whose ranges are those of draws, and returns the draws of x."""
-
-    @abstractmethod
-    def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        """The user's f at x and theta, (*, D), as a tensor of any type."""
-
-    def _tried_f(self, x: Tensor) -> Tensor:
-        """The user's f at some points; refuses an f without a number per point."""
-        theta = self.sample_theta(len(x), torch.Generator().manual_seed(1))
-        return self._values(x, None if theta is None else theta[:, None])
-
-    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
-        if self._expression is None:
-            value = self._values(x, theta)
-        else:
-            value = self._expression(x.double(), None if theta is None else theta.double())
-        return value.to(x.dtype).expand(np.broadcast_shapes(*shapes))
-
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        side = self._given["support_plus"] or self._sides[0]
-        return self.support if side is None else side(theta)
-
-    def support_minus(self, theta: Tensor | None) -> Constraint:
-        side = self._sides[1]
-        return self.support if side is None else side(theta)
-
-    def complement(self) -> Problem:
-        return _MadeComplement(self, self._draws)
-
-    def __reduce__(self) -> Any:
-        # Functions of a user may be lambdas, which pickle itself does not take.
-        state = self.__getstate__() | {"_at_device": {}}
-        return _unpickled, (type(self), cloudpickle.dumps(state))
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self  # nothing of it changes
-
-
-class _MadeComplement(Complement):
-    """One with M - f."""
-
-    def __init__(self, original: Problem, draws: int) -> None:
-        super().__init__(original)
-        self._side = _side_of_theta(self, 1, draws)
-
-    def support_plus(self, theta: Tensor | None) -> Constraint:
-        return self.support if self._side is None else self._side(theta)
-
-
-def _unpickled(kind: type[Made], state: bytes) -> Made:
-    made = kind.__new__(kind)
-    vars(made).update(cloudpickle.loads(state))
-    return made
-
-
-class _Model(Made):
-    """A problem of distributions, see `model`."""
-
-    def _add_variables(self, generator: torch.Generator) -> Tensor:
-        self._takes_arrays: dict[str, bool] = {}
-        with named("prior"):
+        prefix = self._given.get("prefix", "")
+        with named(f"{prefix}prior"):
             prior = self._fixed("prior", generator.device)
             if any(prior.whole):
                 raise ValueError(
                     f"prior: expected a density over x, got {self._given['prior']}, whose x is "
                     "discrete. Sum over x instead"
                 )
-            x = self.sample_prior(DRAWS, generator)
+            x = self.sample_prior(self._draws, generator)
             self.x = prior.variable("x", "what is unknown", x)
-            check_own_draws("prior", self.log_prior(x))
+            _check_own_draws(f"{prefix}prior", self.log_prior(x))
         if self._given["theta"] is not None:
             with named("theta"):
-                theta: Any = self.sample_theta(DRAWS, generator)
+                theta: Any = self.sample_theta(self._draws, generator)
                 law = self._fixed("theta", generator.device)
                 self.theta = law.variable("theta", "the parameters of f", theta)
         if self._given["likelihood"] is not None:
-            with named("likelihood"):
+            with named(f"{prefix}likelihood"):
                 if not callable(self._given["likelihood"]):
                     raise ValueError(
                         "likelihood: expected a function of x that returns the distribution of y, "
@@ -277,31 +212,36 @@ class _Model(Made):
                 law = _SideBySide("likelihood", given, (len(x),))
                 y = self.sample_likelihood(x, generator)
                 self.y = law.variable("y", "what is observed", y)
-                check_own_draws("likelihood", self.log_likelihood(x, y))
+                _check_own_draws(f"{prefix}likelihood", self.log_likelihood(x, y))
         return x
 
-    def _tried_f(self, x: Tensor) -> Tensor:
+    def _try_f(self, x: Tensor) -> None:
+        """Refuses an f without a number per point, and takes the range from its values' type."""
+        x = x[: math.prod(TRIED)].unflatten(0, TRIED)
+        theta = self.sample_theta(TRIED[0], torch.Generator().manual_seed(1))
         shape = tuple(self._user("prior", x).shape)
         place = f"x of shape {shape} alone; pass theta= if f needs it"
-        theta = self.sample_theta(1, torch.Generator())
         if theta is not None:
-            of_theta = (TRIED[0], *self._user("theta", theta).shape)
-            place = f"x of shape {shape} and theta of shape {of_theta}"
+            theta = theta[:, None]
+            place = f"x of shape {shape} and theta of shape {(*self._user('theta', theta).shape,)}"
         with named("f", f". It was called with {place}"):
-            value = super()._tried_f(x)
+            value = self._values(x, theta)
         if value.shape not in (TRIED, (TRIED[0], 1)):
             raise ValueError(
                 f"f: expected a tensor of shape {TRIED} at x of shape {shape}, one number per "
                 f"point, got {tuple(value.shape)}. Write x[..., 0] for a coordinate"
             )
-        return value
+        if isinstance(self._target, Expression):
+            self.f_range = self._target.f_range
+        elif value.dtype == torch.bool:
+            self.f_range = (0.0, 1.0)
 
     def _fixed(self, name: str, device: torch.device) -> _SideBySide:
         """The distribution of x or theta, in float64 on a device."""
         key = name, device
         if key not in self._at_device:
             with torch.inference_mode(False):
-                law = _SideBySide(name, self._given[name], (), device, torch.float64)
+                law = _SideBySide(name, self._given[name], dtype=torch.float64, device=device)
             self._at_device[key] = law
         return self._at_device[key]
 
@@ -322,9 +262,11 @@ class _Model(Made):
         """The distribution of y at x (*, D)."""
         with _unvalidated():
             law = self._called("likelihood", self._user("prior", x))
-            return _SideBySide("likelihood", law, x.shape[:-1], x.device)
+            return _SideBySide("likelihood", law, x.shape[:-1], device=x.device)
 
     def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        if isinstance(self._target, Expression):
+            return self._target(x.double(), None if theta is None else theta.double())
         parameters = [] if theta is None else [self._user("theta", theta)]
         value = self._called("f", self._user("prior", x), *parameters)
         return torch.as_tensor(value, device=x.device)
@@ -333,9 +275,19 @@ class _Model(Made):
         return self._fixed("prior", x.device).log_prob(x.double()).to(x.dtype)
 
     def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
+        if "data" in self._given:
+            log_p: Tensor = self._given["data"](self._user("prior", x)).to(x.dtype)
+            return log_p.where(~log_p.isnan(), -math.inf)
         if self._given["likelihood"] is None:
             return torch.zeros_like(x[..., 0])
         return self._of_y(x).log_prob(y.double()).to(x.dtype)
+
+    def log_evidence(self, y: Tensor, theta: Tensor | None) -> Array | None:
+        return None if "data" in self._given else super().log_evidence(y, theta)
+
+    def f(self, x: Tensor, theta: Tensor | None) -> Tensor:
+        shapes = [x.shape[:-1], *([] if theta is None else [theta.shape[:-1]])]
+        return self._values(x, theta).to(x.dtype).expand(np.broadcast_shapes(*shapes))
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self._fixed("prior", generator.device).sample((n,))
@@ -353,9 +305,45 @@ class _Model(Made):
             return x[..., :0]
         return self._of_y(x).sample().to(x.dtype)
 
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        side = self._given["support_plus"] or self._sides[0]
+        return self.support if side is None else side(theta)
+
+    def support_minus(self, theta: Tensor | None) -> Constraint:
+        side = self._sides[1]
+        return self.support if side is None else side(theta)
+
+    def complement(self) -> Problem:
+        return _ModelComplement(self, self._draws)
+
+    def __reduce__(self) -> Any:
+        # Functions of a user may be lambdas, which pickle itself does not take.
+        state = self.__getstate__() | {"_at_device": {}}
+        return _unpickled, (type(self), cloudpickle.dumps(state))
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # nothing of it changes
+
+
+class _ModelComplement(Complement):
+    """One with M - f."""
+
+    def __init__(self, original: Problem, draws: int) -> None:
+        super().__init__(original)
+        self._side = _side_of_theta(self, 1, draws)
+
+    def support_plus(self, theta: Tensor | None) -> Constraint:
+        return self.support if self._side is None else self._side(theta)
+
 
 class _LineModel(_Model, LineProblem):
     """One with x on the line."""
+
+
+def _unpickled(kind: type[_Model], state: bytes) -> _Model:
+    made = kind.__new__(kind)
+    vars(made).update(cloudpickle.loads(state))
+    return made
 
 
 class _SideBySide:
@@ -365,8 +353,7 @@ class _SideBySide:
         name: The argument that they are.
         given: One distribution, or a list of them.
         batch: The batch shape (*) that they have to have.
-        device: Where they draw.
-        dtype: The type that parameters move to, on that device; None leaves them as they are.
+        to: The device where they draw, and the type and device that their parameters move to.
 
     Attributes:
         parts: The distributions, each of a number or a vector.
@@ -378,28 +365,19 @@ class _SideBySide:
         ValueError: they are no distributions, or of another shape.
     """
 
-    def __init__(
-        self,
-        name: str,
-        given: Given,
-        batch: tuple[int, ...] = (),
-        device: torch.device = CPU,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        several = isinstance(given, list | tuple)
-        laws: Any = given if several else [given]
-        parts = [as_torch(law, device) for law in laws]
+    def __init__(self, name: str, given: Given, batch: tuple[int, ...] = (), **to: Any) -> None:
+        laws: Any = given if isinstance(given, list | tuple) else [given]
+        parts = [as_torch(law, to.get("device", "cpu")) for law in laws]
         if not parts or not all(isinstance(part, Distribution) for part in parts):
             raise ValueError(
                 f"{name}: expected one of torch.distributions, such as Uniform(0.0, 4.0), or of "
                 f"scipy.stats, or a list of them, got {given!r:.60}"
             )
         self.name = name
-        to = {} if dtype is None else {"device": device, "dtype": dtype}
         self.parts = [_copied(_at_batch(name, part, batch), **to) for part in parts]
         self.sizes = [part.event_shape.numel() for part in self.parts]
         self.dim = sum(self.sizes)
-        self.of_a_number = not several and not self.parts[0].event_shape
+        self.of_a_number = laws is not given and not self.parts[0].event_shape
 
     def _split(self, value: Tensor) -> Iterator[tuple[Distribution, Tensor]]:
         """Each part with its coordinates of values (*, D), (*) or (*, size)."""
@@ -443,8 +421,8 @@ class _SideBySide:
         """A variable that takes its values, with the typical range of draws (n, D)."""
         ends = np.concatenate([self._ends(part) for part in self.parts], -1)
         low, high = (tuple(values) for values in ends.tolist())
-        whole = self.whole if any(self.whole) else False
-        typical = typical_range(draws, ends)
+        whole = self.whole if any(self.whole) else None
+        typical = _typical_range(draws, ends)
         return Variable(name, self.dim, low, high, meaning, typical_range=typical, whole=whole)
 
     def _ends(self, part: Distribution) -> Array:
@@ -480,7 +458,7 @@ def _at_batch(name: str, law: Distribution, batch: tuple[int, ...]) -> Distribut
 def _copied(value: Any, **to: Any) -> Any:
     """A copy of a distribution, all the way down, that checks no arguments; its tensors moved."""
     if isinstance(value, Tensor) and to:
-        dtype = to["dtype"] if value.is_floating_point() else value.dtype
+        dtype = to.get("dtype", value.dtype) if value.is_floating_point() else value.dtype
         return value.to(to["device"], dtype)
     if type(value) in (list, tuple):
         return type(value)(_copied(part, **to) for part in value)
@@ -578,7 +556,7 @@ def _ends(law: Distribution) -> tuple[Tensor, Tensor] | None:
     return torch.as_tensor(low).double(), torch.as_tensor(high).double()
 
 
-def typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
+def _typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
     """The range of nearly all draws (n, D) within the ends (2, D), with round numbers."""
     level = draws.new_tensor([0.001, 0.999])
     quantiles = torch.quantile(draws, level, dim=0).T.tolist()
@@ -599,7 +577,7 @@ def typical_range(draws: Tensor, ends: Array) -> tuple[Ends, Ends]:
     return tuple(begins.tolist()), tuple(ends.tolist())
 
 
-def check_own_draws(name: str, log_density: Tensor) -> None:
+def _check_own_draws(name: str, log_density: Tensor) -> None:
     """Refuses a log density that is -inf at draws of its own, but for a few at an end."""
     lost = float((log_density == -math.inf).double().mean())
     if lost > 0.01:
@@ -707,9 +685,9 @@ def _side(ends: Array, i: int, kind: Callable[[Tensor], Constraint], theta: Tens
     return constraints.stack(ranges, dim=-1)
 
 
-def _formula(problem: Problem) -> str:
+def _formula(given: dict[str, Any]) -> str:
     """mu as an expectation, in TeX."""
-    y, theta = problem.y is not None, problem.theta is not None
+    y, theta = given["likelihood"] is not None, given["theta"] is not None
     case = ",".join(["y"] * y + [r"\theta"] * theta)
     of_x = "x" + r";\theta" * theta
     mean = rf"\mathrm{{E}}[f({of_x})" + r"\mid y" * y + "]"

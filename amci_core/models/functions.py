@@ -6,6 +6,7 @@ __all__ = ["problem_from"]
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ import torch
 from torch import Tensor
 
 from amci_core._arguments import check_count
-from amci_core.models.arrays import Function, numbers
-from amci_core.models.base import Array, Problem, Variable
+from amci_core.models.arrays import ArrayDistribution, Function, numbers
+from amci_core.models.base import Array, Problem
 from amci_core.models.contract import named as naming
-from amci_core.models.distributions import DRAWS, Made, check_own_draws, typical_range
-from amci_core.models.line import LineProblem
+from amci_core.models.distributions import DRAWS, made_of
 
 # Draws that functions of one point are tried at.
 FEW_DRAWS = 1000
@@ -96,149 +96,60 @@ def problem_from(
         >>> round(float(exceeds.truth(y=1.0, theta=2.0)), 6)
         0.003645
     """
-    given = dict(locals())
-    check_count("processes", processes, low=1, high=1000)
-    if vectorized and processes > 1:
-        raise ValueError(
-            f"processes: expected 1 for functions of all points, got {processes}. Write functions "
-            "of one point, with vectorized=False"
+    of_all = " of functions of all points" * vectorized
+    check_count(f"processes{of_all}", processes, low=1, high=1 if vectorized else 1000)
+    function = partial(Function, vectorized=vectorized, processes=processes)
+    prior = _law("sample_prior", sample_prior, partial(function, "log_prior", log_prior), bounds)
+    law = None if sample_theta is None else _law("sample_theta", sample_theta)
+    of_x = len(prior.event_shape)
+    of_theta = () if law is None else (len(law.event_shape),)
+    given: dict[str, Any] = {
+        **{"prefix": "log_", "prior": prior, "likelihood": None, "theta": law, "f": f},
+        **{"name": name, "description": description, "support_plus": support_plus},
+    }
+    if not isinstance(f, str):
+        target = f if named is None else partial(_at_named, f, named, prior, vectorized)
+        given["f"] = function("f", target, (of_x, *of_theta))
+    if sample_likelihood is not None:
+        sample = function("sample_likelihood", sample_likelihood, (of_x,))
+        y = sample(prior.sample((2,)), rng=np.random.default_rng(0))
+        density = function("log_likelihood", log_likelihood, (of_x, y.ndim - 1))
+        given["likelihood"] = lambda x: ArrayDistribution(
+            partial(density, x),
+            lambda _, rng: sample(x, rng=rng),
+            x.new_tensor([-math.inf, math.inf]).unbind(),
+            (x.shape[: x.ndim - of_x], y.shape[1:]),
         )
-    if sample_likelihood is not None and log_likelihood is None:
-        raise ValueError("log_likelihood: expected a function of x and y, got None")
-    with naming("sample_prior"), torch.random.fork_rng(devices=[]):
-        draws = numbers("sample_prior", sample_prior(2, np.random.default_rng(0)), 2, vectors=True)
-    kind = _LineOfFunctions if vectorized and draws.numel() == 2 else _OfFunctions
-    return kind(given, DRAWS if vectorized else FEW_DRAWS)
+    elif log_likelihood is not None:
+        given["data"] = function("log_likelihood", log_likelihood, (of_x,))
+    made = made_of(given, DRAWS if vectorized else FEW_DRAWS)
+    if named is not None:
+        vars(made)["named_draws"] = named
+    return made
 
 
-class _OfFunctions(Made):
-    """A problem of functions, see `problem_from`."""
+def _law(
+    name: str, sampler: Any, log_density: Any = None, bounds: Any = (-math.inf, math.inf)
+) -> ArrayDistribution:
+    """The distribution of x or theta that a sampler of n draws and a log density make."""
 
-    def _add_variables(self, generator: torch.Generator) -> Tensor:
-        given = self._given
-        options = {name: given[name] for name in ("vectorized", "processes")}
-        # Which of x, y and theta are numbers.
-        self._numbers: set[str] = set()
-        self._functions = {
-            name: Function(name, given[name], **options)
-            for name in ("log_prior", "log_likelihood", "sample_likelihood")
-            if given[name] is not None
-        }
-        x = self._first_draws("x", "sample_prior", self._draws, generator)
-        bounds = [np.broadcast_to(np.asarray(end, float), x.shape[1]) for end in given["bounds"]]
-        self.x = _variable("x", "what is unknown", x, np.stack(bounds))
-        check_own_draws("log_prior", self.log_prior(x))
-        if given["sample_theta"] is not None:
-            theta = self._first_draws("theta", "sample_theta", self._draws, generator)
-            self.theta = _variable("theta", "the parameters of f", theta)
-        if given["sample_likelihood"] is not None:
-            y = self._first_draws("y", "sample_likelihood", x, generator)
-            self.y = _variable("y", "what is observed", y)
-            check_own_draws("log_likelihood", self.log_likelihood(x, y))
-        f = given["f"] if given["named"] is None else self._f_of_named
-        self._functions["f"] = Function("f", f, **options)
-        return x
+    def draws(n: int, rng: np.random.Generator) -> Tensor:
+        with naming(name):
+            return numbers(name, sampler(n, rng), n, True)
 
-    def _first_draws(
-        self, variable: str, sampler: str, of: int | Tensor, generator: torch.Generator
-    ) -> Tensor:
-        """Draws of a variable (n, D), which show whether it is a number, and follow the seed."""
-        few = of[:4] if isinstance(of, Tensor) else 4
-        pair = [self._drawn(sampler, few, torch.Generator().manual_seed(1)) for _ in range(2)]
-        if not torch.equal(*pair):
-            raise ValueError(
-                f"{sampler}: expected the same draws by the same rng, or finite ones. Draw by it, "
-                "such as rng.normal(size=n)"
-            )
-        if pair[0].ndim == 1:
-            self._numbers.add(variable)
-        return self._drawn(sampler, of, generator).reshape(self._draws, -1)
-
-    def _drawn(self, sampler: str, of: int | Tensor, generator: torch.Generator) -> Tensor:
-        """n draws by n, or for x (n, D), as the sampler gives them."""
-        seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        rng = np.random.default_rng(int(seed))
-        if isinstance(of, Tensor):
-            return self._functions[sampler](self._rows("x", of.double()), rng=rng).to(of)
-        with naming(sampler):
-            draws = numbers(sampler, self._given[sampler](of, rng), of, vectors=True)
-        return draws.double().to(generator.device)
-
-    def _rows(self, variable: str, value: Tensor) -> Tensor:
-        """x, y or theta (n, D) as functions get it."""
-        return value[:, 0] if variable in self._numbers else value
-
-    def _at(self, function: str, **values: Tensor) -> Tensor:
-        """A function at x, y and theta, (*, D), which broadcast: (*)."""
-        batch = torch.broadcast_shapes(*(value.shape[:-1] for value in values.values()))
-        rows = [
-            self._rows(name, value.double().expand(*batch, -1).reshape(-1, value.shape[-1]))
-            for name, value in values.items()
-        ]
-        value = self._functions[function](*rows)
-        return value.reshape(batch).to(values["x"].device)
-
-    def _f_of_named(self, x: Any, *theta: Any) -> Any:
-        """f of named arrays, at points or, unless vectorized, at a point."""
-        arrays = self.named_draws(np.reshape(np.asarray(x, float), (-1, self.x.dim)))
-        if not self._given["vectorized"]:
-            arrays = {name: array[0] for name, array in arrays.items()}
-        return self._given["f"](arrays, *theta)
-
-    def _values(self, x: Tensor, theta: Tensor | None) -> Tensor:
-        return self._at("f", x=x, **({} if theta is None else {"theta": theta}))
-
-    def log_prior(self, x: Tensor) -> Tensor:
-        low, high = x.new_tensor(self.x.ends)
-        log_p = _density(self._at("log_prior", x=x))
-        return log_p.where(((x >= low) & (x <= high)).all(-1), -math.inf).to(x.dtype)
-
-    def log_likelihood(self, x: Tensor, y: Tensor) -> Tensor:
-        if self._given["log_likelihood"] is None:
-            return torch.zeros_like(x[..., 0])
-        observed = {} if self.y is None else {"y": y}
-        return _density(self._at("log_likelihood", x=x, **observed)).to(x.dtype)
-
-    def log_evidence(self, y: Tensor, theta: Tensor | None) -> Array | None:
-        # A likelihood without y is that of fixed data.
-        return None if self._given["log_likelihood"] else super().log_evidence(y, theta)
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self._drawn("sample_prior", n, generator).reshape(n, -1)
-
-    def sample_theta(self, n: int, generator: torch.Generator) -> Tensor | None:
-        if self._given["sample_theta"] is None:
-            return None
-        return self._drawn("sample_theta", n, generator).reshape(n, -1)
-
-    def sample_likelihood(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        if self.y is None:
-            return x[..., :0]
-        y = self._drawn("sample_likelihood", x.reshape(-1, x.shape[-1]), generator)
-        return y.reshape(*x.shape[:-1], -1)
-
-    def named_draws(self, x: Array) -> dict[str, Array]:
-        if self._given["named"] is None:
-            return super().named_draws(x)
-        with naming("named"):
-            arrays = self._given["named"](np.asarray(x, float))
-            return {name: np.asarray(array) for name, array in arrays.items()}
+    with torch.random.fork_rng(devices=[]):
+        event = draws(2, np.random.default_rng(0)).shape[1:]
+    with naming("bounds"):
+        ends = [torch.tensor(bound).double().expand(event) for bound in bounds]
+    density = log_density and log_density((len(event),))
+    return ArrayDistribution(
+        density, lambda shape, rng: draws(shape.numel() // event.numel(), rng), ends, ((), event)
+    )
 
 
-class _LineOfFunctions(_OfFunctions, LineProblem):
-    """One with x on the line."""
-
-
-def _variable(name: str, meaning: str, draws: Tensor, ends: Array | None = None) -> Variable:
-    """A variable with the typical range of draws (n, D), and their least value 0 as an end."""
-    if ends is None:
-        low = np.where(draws.amin(0).cpu() == 0, 0.0, -math.inf)
-        ends = np.stack([low, np.full_like(low, math.inf)])
-    lowest, highest = (tuple(end) for end in ends.tolist())
-    typical = typical_range(draws, ends)
-    return Variable(name, draws.shape[1], lowest, highest, meaning, typical_range=typical)
-
-
-def _density(log_p: Tensor) -> Tensor:
-    """A log density that is -inf where it is NaN, as far out, where something overflows."""
-    return log_p.where(~log_p.isnan(), -math.inf)
+def _at_named(
+    f: Any, named: Any, prior: ArrayDistribution, vectorized: bool, x: Any, *theta: Any
+) -> Any:
+    """f of the arrays that `named` makes of x, at points or, unless vectorized, at a point."""
+    arrays = named(np.asarray(x).reshape(-1, prior.event_shape.numel()))
+    return f(arrays if vectorized else {k: array[0] for k, array in arrays.items()}, *theta)

@@ -167,29 +167,37 @@ HERE = r"in test_functions\.py, line \d+"
     ("argument", "value", "message"),
     [
         ("f", breaks, f"raised KeyError {HERE}: 'a'"),
-        ("f", lambda x, theta: 1.0 if x[:, 0] > theta else 0.0, r".* np\.where.*vectorized=False"),
+        (
+            "f",
+            lambda x, theta: 1.0 if x[:, 0] > theta else 0.0,
+            r".* torch\.where.*vectorized=False",
+        ),
         (
             "f",
             lambda x, theta: np.exp(x),
             r"expected .* \(21,\), one number per point, got .*21, 2",
         ),
-        ("f", lambda x, theta: x[:, 0] * 1j, r".* got shape \(21,\) of .*complex128"),
+        (
+            "f",
+            lambda x, theta: x[:, 0] * 1j,
+            r"expected real .* got torch.complex128 of shape \(21",
+        ),
         ("f", 1.0, "raised TypeError: .*Pass a function"),
         ("log_prior", lambda x: np.log(x).sum(-1), "expected a finite log density at its own dr"),
-        ("log_likelihood", lambda x: x, "raised TypeError.*It was called with all points, shap"),
-        ("log_likelihood", None, "expected a function of x and y, got None"),
-        (
-            "sample_prior",
-            lambda n, rng: np.random.default_rng().normal(size=n),
-            "expected the same draws",
-        ),
-        ("sample_likelihood", lambda x, rng: rng.normal(size=3), r".*\(4, D\), got shape \(3,\)"),
-        ("bounds", (1.0, 0.0), "x: expected low below high"),
-        ("processes", 2, "expected 1 for functions of all points, got 2"),
+        ("log_likelihood", lambda x: x, "raised TypeError.*It takes all points at once, a row"),
+        ("log_likelihood", None, "raised TypeError: .*Pass a function"),
+        ("sample_likelihood", lambda x, rng: rng.normal(size=3), r".*\(2, D\).* of shape \(3,\)"),
+        ("bounds", (0.0, [1.0] * 3), "raised RuntimeError: The expanded size"),
+        ("processes", 2, "expected a whole number from 1 to 1, got 2"),
     ],
 )
 def test_what_is_wrong_is_refused_with_the_line(argument, value, message):
     given = IN_NUMPY["all points"] | {argument: value}
-    argument = "" if argument == "bounds" else f"{argument}: "
-    with pytest.raises(ValueError, match=f"^{argument}{message}"):
+    with pytest.raises(ValueError, match=f"^{argument}( of functions of all points)?: {message}"):
         amci.problem_from(**given)
+
+
+def test_a_sampler_that_does_not_follow_rng_is_noticed():
+    given = SAMPLERS | {"sample_prior": lambda n, rng: np.random.default_rng().normal(size=n)}
+    problem = amci.problem_from(**given, log_prior=norm.logpdf, f=lambda x, theta: x > theta)
+    assert "draws differ for the same seed" in str(amci.check(problem))
