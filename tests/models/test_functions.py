@@ -116,7 +116,8 @@ def test_a_likelihood_of_numpy_has_counts_and_the_conjugate_posterior():
     assert float(problem.truth([2.0, 0.0], 3.0)) == pytest.approx(truth, rel=1e-6)
 
 
-def test_fixed_data_have_an_evidence_that_is_estimated():
+@pytest.mark.parametrize("trained", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_fixed_data_have_an_evidence_that_is_estimated(trained):
     data = np.array([0.5, 1.5, 1.0])
     problem = amci.problem_from(
         log_prior=norm.logpdf,
@@ -132,7 +133,11 @@ def test_fixed_data_have_an_evidence_that_is_estimated():
     assert amci.check(problem, seconds=0.2).findings == ()
     known = amci.reference_value(problem, theta=1.5)
     assert abs(known.value - truth) < 4 * known.standard_error
-    e = amci.estimate(problem, amci.learn(problem, steps=20), theta=1.5, draws=2000, seed=1)
+    proposals = amci.load_proposals(problem, variant="defensive")
+    if trained:
+        proposals = amci.learn(problem, steps=20, seed=0)
+        assert proposals.q2 is not None
+    e = amci.estimate(problem, proposals, theta=1.5, draws=2000, seed=1)
     assert abs(e.value - truth) < 4 * e.standard_error
     E2 = stats.multivariate_normal(np.zeros(3), np.eye(3) + 1.0).pdf(data)
     assert e.terms["E2"].value == pytest.approx(E2, rel=0.1)
