@@ -20,7 +20,13 @@ from torch import Tensor, nn
 from amci_core.flows.conditioner import Conditioner, Stacked, flat_cases
 from amci_core.flows.density import Trainable, TransformedDensity
 from amci_core.flows.spline import Knots, SharedKnots, spline_widths
-from amci_core.flows.supports import CoordinateBijector, Coordinates, bounds, coordinate_bijectors
+from amci_core.flows.supports import (
+    CoordinateBijector,
+    Coordinates,
+    Logistic,
+    bounds,
+    coordinate_bijectors,
+)
 from amci_core.models.base import Problem
 
 
@@ -61,6 +67,29 @@ class SplineProposal(Trainable):
     def initialize(self, generator: torch.Generator) -> None:
         for network in self.networks:
             network.initialize(generator)  # type: ignore[operator]
+
+    @torch.no_grad()
+    def start_from(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
+        """Shifts start from linear regressions on what the networks read, scales from residuals.
+
+        Half-lines, which have no shift, stay as they are.
+        """
+        first: Any = self.networks[0]
+        read = first.inputs(y, theta)[:, None].expand(-1, x.shape[1], -1)
+        bound = bounds(self.problem, self.bijectors, theta, x)
+        columns = [torch.ones_like(x[..., :1]), read]
+        for i, (bijector, network) in enumerate(zip(self.bijectors, self.networks, strict=True)):
+            z, _ = bijector.unconstrained(x[..., i], None if bound is None else bound[i])
+            z = ((z - bijector.centre) / bijector.scale)[..., None]
+            if isinstance(bijector, Logistic):
+                rows, values = (t.flatten(0, 1).double() for t in (torch.cat(columns, -1), z))
+                ridge = 1e-6 * len(rows) * torch.eye(rows.shape[1]).to(rows)
+                fitted = torch.linalg.solve(rows.T @ rows + ridge, rows.T @ values)
+                deviation = (values - rows @ fitted).square().mean().sqrt()
+                shift = sum(spline_widths(self.bins))
+                network.start_linear(fitted[1:, 0].to(x), fitted[0].to(x), shift)
+                network.linear[-1].bias[shift + 1] = bijector.free_of(deviation)
+            columns.append(z)
 
     def at(self, y: Tensor, theta: Tensor | None) -> SplineDensity:
         return SplineDensity(self, y, theta)

@@ -129,6 +129,26 @@ class Conditioner(Inputs):
                 if layer is not last:
                     layer.bias.uniform_(-bound, bound, generator=generator)
 
+    @torch.no_grad()
+    def start_linear(self, weight: Tensor, bias: Tensor, out: int) -> None:
+        """Has two units of each hidden layer take a linear map of what is read to a parameter.
+
+        relu(a) - relu(-a) = a, and so with silu: the map is exact, and trained with the rest.
+
+        Arguments:
+            weight: The map, a number for each number that is read.
+            bias: A number.
+            out: The parameter.
+        """
+        first, *between, last = self.linear
+        sign = weight.new_tensor([1.0, -1.0])
+        first.weight[:2], first.bias[:2] = torch.outer(sign, weight), sign * bias
+        for layer in between:
+            layer.weight[:2], layer.bias[:2] = 0.0, 0.0
+            layer.weight[:2, :2] = torch.outer(sign, sign)
+        last.weight[:, :2] = 0.0
+        last.weight[out, :2] = sign
+
     def forward(self, y: Tensor, theta: Tensor | None, preceding: Tensor | None = None) -> Tensor:
         """y (cases, D_y), theta (cases, D_theta) to parameters (cases, out).
 

@@ -195,3 +195,6 @@ class Trainable(nn.Module, Proposal):
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the weights that training starts from."""
+
+    def start_from(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
+        """Starts near particles x (cases, n, D) of cases; by default as it is."""

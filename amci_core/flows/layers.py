@@ -83,6 +83,10 @@ class ComposedFlow(Trainable):
                 layer.centre.copy_(centre)
                 layer.matrix.copy_(matrix)
 
+    def start_from(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
+        if self.base is not None:
+            self.base.start_from(self.at(y, theta).before_layers(x)[0], y, theta)
+
     def at(self, y: Tensor, theta: Tensor | None) -> ComposedDensity:
         return ComposedDensity(self, y, theta)
 
@@ -117,13 +121,17 @@ class ComposedDensity(TransformedDensity):
             log_q = log_q - log_det
         return x, log_q
 
-    def _log_prob(self, x: Tensor) -> Tensor:
-        log_dets = []
+    def before_layers(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The base's points of x (cases, n, D), and the layers' log|dz / dx|, (cases, n)."""
+        total = torch.zeros_like(x[..., 0])
         for layer, prepared in reversed(self._layers):
             x, log_det = layer.inverse(x, prepared)
-            log_dets.append(log_det)
-        log_q: Tensor = sum(log_dets, self._base.log_prob(x))
-        return log_q
+            total = total + log_det
+        return x, total
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        z, log_det = self.before_layers(x)
+        return cast(Tensor, self._base.log_prob(z) + log_det)
 
 
 class StandardNormal(TransformedDensity):

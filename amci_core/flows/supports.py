@@ -11,6 +11,7 @@ from __future__ import annotations
 __all__ = [
     "CoordinateBijector",
     "HalfLine",
+    "Logistic",
     "SoftHalfLine",
     "bounds",
     "coordinate_bijectors",
@@ -109,6 +110,11 @@ class Logistic(CoordinateBijector):
         shift, free = parameters.unbind(-1)
         log_scale = self.SPREAD * torch.tanh(free / self.SPREAD) + math.log(self.scale / 2)
         return self.centre + self.scale * shift, log_scale, log_scale.exp()
+
+    def free_of(self, deviation: Tensor) -> Tensor:
+        """The parameter of the scale for a standard deviation, in units of `scale`."""
+        log_scale = (deviation * 2 * math.sqrt(3) / math.pi).log() / self.SPREAD
+        return self.SPREAD * log_scale.clamp(-0.95, 0.95).atanh()
 
     def quantile(self, u: Tensor, prepared: Any) -> Mapped:
         shift, log_scale, scale = prepared

@@ -52,6 +52,9 @@ MEASURING, MEASURING_SECONDS = 0.25, 20.0
 # With fewer steps than this the long check is a short one.
 STEPS_FOR_CHECK = 1000
 SECONDS_BETWEEN_SAVES = 30.0
+# The least share of the time, relative to the other proposals, that q1_complement has, and draws
+# of the prior for the mean of f.
+LEAST_SHARE, DRAWS_OF_MEAN = 0.1, 1000
 # The proposal whose history is saved.
 OF_HISTORY = "q1_plus"
 
@@ -281,7 +284,8 @@ class _Training:
         if not choices.terms:
             # What one proposal leaves of its time, the next ones have.
             left = self._began + (1 - LONG_CHECK) * self._seconds - clock.now()
-            until = clock.now() + max(left, 0.0) / len(self._left[self._left.index(name) :])
+            shares = [_share(self._problem, n) for n in self._left[self._left.index(name) :]]
+            until = clock.now() + max(left, 0.0) * shares[0] / sum(shares)
             plan: dict[str, Any] = {"steps": self._steps, "until": until, "seed": seed}
             return AutomaticRun(self._problem, name, **plan, choices=choices, say=say).run()
         term, q2 = choices.term(name), self._flows.get("q2")
@@ -347,6 +351,20 @@ class _Training:
         cost = {"evaluations": evaluations, "seconds": seconds, "prices": of_others}
         self._record["cost"] = {**cost, "text": cost_in_words(cost)}
         say(self._record["cost"]["text"])
+
+
+def _share(problem: Problem, name: str) -> float:
+    """The time that a proposal has relative to others.
+
+    Without y estimates need q1_complement only where mu is large.
+    """
+    if name != "q1_complement" or problem.f_max is None or problem.y is not None:
+        return 1.0
+    generator = torch.Generator().manual_seed(0)
+    x = problem.sample_prior(DRAWS_OF_MEAN, generator)
+    theta = problem.sample_theta(DRAWS_OF_MEAN, generator)
+    mean = float(problem.f(x.double(), None if theta is None else theta.double()).mean())
+    return min(max(mean / problem.f_max, LEAST_SHARE), 1.0)
 
 
 def _unfinished(

@@ -34,7 +34,7 @@ STEPS_OF_REPORT = 90
 INITIALIZING, INITIALIZING_MANY, RENEWING = 0.18, 11.0, 0.014
 # The share of pre-training in the time for training; the rest is refinement. In many coordinates a
 # case's few particles are soon learnt by heart.
-PRETRAINING, PRETRAINING_MANY = 0.6, 0.15
+PRETRAINING, PRETRAINING_MANY = 0.3, 0.15
 # Learning rates, at first and of refinement after pre-training.
 RATE, RATE_AFTER = 1e-2, 2e-3
 # Refinement goes back to the best weights where these were so much better.
