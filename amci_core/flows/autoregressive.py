@@ -69,16 +69,16 @@ class SplineProposal(Trainable):
             network.initialize(generator)  # type: ignore[operator]
 
     @torch.no_grad()
-    def start_from(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
+    def start_near(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
         """Shifts start from linear regressions on what the networks read, scales from residuals.
 
         Half-lines, which have no shift, stay as they are.
         """
-        first: Any = self.networks[0]
-        read = first.inputs(y, theta)[:, None].expand(-1, x.shape[1], -1)
+        networks: Any = self.networks
+        read = networks[0].inputs(y, theta)[:, None].expand(-1, x.shape[1], -1)
         bound = bounds(self.problem, self.bijectors, theta, x)
         columns = [torch.ones_like(x[..., :1]), read]
-        for i, (bijector, network) in enumerate(zip(self.bijectors, self.networks, strict=True)):
+        for i, (bijector, network) in enumerate(zip(self.bijectors, networks, strict=True)):
             z, _ = bijector.unconstrained(x[..., i], None if bound is None else bound[i])
             z = ((z - bijector.centre) / bijector.scale)[..., None]
             if isinstance(bijector, Logistic):

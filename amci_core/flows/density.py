@@ -196,5 +196,5 @@ class Trainable(nn.Module, Proposal):
     def initialize(self, generator: torch.Generator) -> None:
         """Draws the weights that training starts from."""
 
-    def start_from(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
+    def start_near(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
         """Starts near particles x (cases, n, D) of cases; by default as it is."""

@@ -83,9 +83,9 @@ class ComposedFlow(Trainable):
                 layer.centre.copy_(centre)
                 layer.matrix.copy_(matrix)
 
-    def start_from(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
+    def start_near(self, x: Tensor, y: Tensor, theta: Tensor | None) -> None:
         if self.base is not None:
-            self.base.start_from(self.at(y, theta).before_layers(x)[0], y, theta)
+            self.base.start_near(self.at(y, theta).before_layers(x)[0], y, theta)
 
     def at(self, y: Tensor, theta: Tensor | None) -> ComposedDensity:
         return ComposedDensity(self, y, theta)

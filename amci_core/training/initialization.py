@@ -127,7 +127,7 @@ def initialize(
         flow.initialize(torch.Generator().manual_seed(0))
         if form == "rotated":
             flow.whiten(*_axes(coordinates, fitted))
-        flow.start_from(fitted.x[:, :COMPARED], fitted.y, fitted.theta)
+        flow.start_near(fitted.x[:, :COMPARED], fitted.y, fitted.theta)
         if len(candidates) > 1:
             say(f"tries {form}")
             trial = min(round(of_steps * TRIAL_STEPS), 1 + steps // 4)

@@ -1,10 +1,11 @@
 """Facts that hold for every family of proposals: a new family is one line of FLOWS."""
 
+import math
 from functools import partial
 
 import pytest
 import torch
-from torch.distributions import Pareto, Uniform
+from torch.distributions import Independent, Normal, Pareto, Uniform
 
 import amci_core as amci
 from amci_core.flows import FAMILIES, families
@@ -257,3 +258,32 @@ def test_the_end_of_the_unit_interval_is_no_point_on_the_bound(name, sign, preci
 def test_a_model_in_the_place_of_a_function_that_makes_one_is_refused():
     with pytest.raises(ValueError, match=r"^make: expected a function .*, got Linear$"):
         families.normflows(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("form", ["by coordinate", "rotated"])
+def test_splines_start_from_the_regression_of_particles(form: str) -> None:
+    """Of a linear Gaussian model that is the posterior's mean, whatever the case."""
+    noise = 0.5
+    problem = amci.model(
+        prior=[Normal(1.0, 2.0), Normal(0.0, 1.0)],
+        likelihood=lambda x: Independent(
+            Normal(torch.stack([x.sum(-1), x[..., 0]], -1), noise), 1
+        ),
+        f="x1 > 1",
+    )
+    generator = torch.Generator().manual_seed(0)
+    design = torch.tensor([[1.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    prior = torch.diag(torch.tensor([0.25, 1.0], dtype=torch.float64))  # precisions
+    covariance = torch.linalg.inv(prior + design.T @ design / noise**2)
+    y, _ = problem.sample_cases(500, generator)
+    shifted = y.double() - design @ torch.tensor([1.0, 0.0], dtype=torch.float64)
+    mean = shifted @ (covariance @ design.T / noise**2).T + torch.tensor([1.0, 0.0])
+    factor = torch.linalg.cholesky(covariance)
+    noise_of_x = torch.randn(500, 32, 2, generator=generator, dtype=torch.float64)
+    made = families.forms(problem, reads_theta=False)[form]
+    flow = FAMILIES[made["family"]](problem, **made["arguments"]).double()
+    flow.start_near(mean[:, None] + noise_of_x @ factor.T, y.double(), None)
+    x, _ = flow(y.double(), None).draw(400, generator)
+    # Logistic draws: their mean has the deviation of a few more.
+    error = ((x.mean(1) - mean) / covariance.diagonal().sqrt()).abs()
+    assert error.max() < 6 * 1.3 / math.sqrt(400)

@@ -43,7 +43,7 @@ def test_the_last_of_the_reports_is_what_learn_gives(unchecked):
         problem, steps=3, on_progress=lambda *news: reports.append(news), say=said.append
     )
     progress, last = reports[-1]
-    assert (progress.proposal, progress.stage, progress.step) == ("q2", "refine", 1)
+    assert (progress.proposal, progress.stage, progress.step) == ("q2", "refine", 2)
     assert progress.ended
     assert last.by_name == learnt.by_name
     assert np.isfinite(amci.estimate(problem, learnt, 1.0, 0.4, draws=8).value)
