@@ -33,8 +33,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from amci_core.printing import Printed
-
 Array = NDArray[np.float64]
 
 PROPOSALS = ("q1_plus", "q1_minus", "q2")
@@ -50,8 +48,8 @@ POINTS = ("independent", "sobol")
 LEAST_SETS = 16
 
 
-@dataclass(frozen=True, repr=False)
-class Draws(Printed):
+@dataclass(frozen=True)
+class Draws:
     """n points x for a batch (*) of cases (y, theta) or of runs, component after component.
 
     Arguments:
@@ -77,6 +75,10 @@ class Draws(Printed):
     log_E2: Array | None = None
     sets: Mapping[int, int] = field(default_factory=dict)
     f_max: float | None = None
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{n:,} of {COMPONENTS[j]}" for j, n in self.counts.items())
+        return f"Draws of batch shape {self.f.shape[:-1]}: {counts}"
 
     @property
     def n(self) -> int:
