@@ -80,7 +80,7 @@ test: lint browser
 	@echo "Running the tests but the slow"
 	@$(BIN)/python -m pytest -m "not slow" --durations=20 $(PYTEST_ARGS)
 
-test-all: lint browser
+test-all: lint browser $(VENV)/.installed-models
 	@echo "Running all tests"
 	@$(BIN)/python -m pytest --durations=20 $(PYTEST_ARGS)
 
@@ -129,6 +129,11 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml $(wildcard $(CONSTRAINTS))
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test tools"
 	@$(call install,--editable ".$(EXTRAS)")
+	@touch $@
+
+$(VENV)/.installed-models: $(VENV)/.installed-test
+	@echo "Installing PyMC and NumPyro"
+	@$(call install,--editable ".[pymc,numpyro]")
 	@touch $@
 
 $(VENV)/.created:

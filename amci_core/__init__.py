@@ -3,6 +3,8 @@ r"""Amortized Monte Carlo integration: E[f(x; theta)] under p(x | y), for every 
     problems, problem           names of the shipped problems; one of them
     model, several              a problem from distributions and f; problems of several f
     problem_from                a problem from plain functions, in NumPy or torch
+    from_pymc, from_numpyro     a problem from a model of PyMC or NumPyro
+    from_stan                   a problem from a Stan model at its data
     Problem, Variable           to define a problem by a class
     load_problem, with_target   a problem from a file; with another f
     check                       look for mistakes in a problem

@@ -12,6 +12,9 @@ from .evaluation import reuse_errors as reuse_errors
 from .flows import Proposals as Proposals
 from .models import Problem as Problem
 from .models import Variable as Variable
+from .models import from_numpyro as from_numpyro
+from .models import from_pymc as from_pymc
+from .models import from_stan as from_stan
 from .models import load_problem as load_problem
 from .models import model as model
 from .models import problem as problem

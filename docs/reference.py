@@ -42,8 +42,16 @@ this page.
 GROUPS = {
     "Problems": {
         "amci": (
-            *("problems", "problem", "model", "problem_from", "several", "load_problem"),
-            *("with_target", "check", "Problem", "Variable"),
+            *(
+                "problems",
+                "problem",
+                "model",
+                "problem_from",
+                "several",
+                "from_pymc",
+                "from_numpyro",
+            ),
+            *("from_stan", "load_problem", "with_target", "check", "Problem", "Variable"),
         ),
         "amci_core.checking": ("Checked", "Finding"),
         "amci_core.models": ("LineProblem", "DefensiveDensity"),

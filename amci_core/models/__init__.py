@@ -8,6 +8,9 @@ __all__ = [
     "Problem",
     "Variable",
     "check_problem",
+    "from_numpyro",
+    "from_pymc",
+    "from_stan",
     "load_problem",
     "model",
     "problem",
@@ -28,6 +31,9 @@ from amci_core.models.functions import problem_from
 from amci_core.models.gain_loss import GainLoss
 from amci_core.models.line import LineProblem
 from amci_core.models.loading import load_problem
+from amci_core.models.of_numpyro import from_numpyro
+from amci_core.models.of_pymc import from_pymc
+from amci_core.models.of_stan import from_stan
 from amci_core.models.peak import ProductPeak
 from amci_core.models.tail import GaussianTail
 

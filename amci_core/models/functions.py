@@ -2,11 +2,12 @@ r"""A problem made of plain functions, in NumPy or torch: ranges follow from dra
 
 from __future__ import annotations
 
-__all__ = ["problem_from"]
+__all__ = ["check_latents", "check_observed", "needs", "problem_from"]
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -153,3 +154,45 @@ def _at_named(
     """f of the arrays that `named` makes of x, at points or, unless vectorized, at a point."""
     arrays = named(np.asarray(x).reshape(-1, prior.event_shape.numel()))
     return f(arrays if vectorized else {k: array[0] for k, array in arrays.items()}, *theta)
+
+
+def check_observed(
+    observed: Sequence[str] | None, known: Sequence[str], others: Sequence[str]
+) -> list[str]:
+    """The names of a model's observed variables that are y, in their order.
+
+    Arguments:
+        observed: The user's names; None: all.
+        known: The observed variables.
+        others: Its further terms, such as potentials, which draws of the prior do not follow.
+
+    Raises:
+        ValueError: some are left out, or there are further terms beside y.
+    """
+    chosen = [*known] if observed is None else [*observed]
+    if chosen and sorted(chosen) != sorted(known):
+        raise ValueError(
+            f"observed: expected all of {[*known]}, or [] for a problem without y, got {chosen}. "
+            "Draws of y do not depend on the data of the others"
+        )
+    if chosen and others:
+        raise ValueError(
+            f"observed: expected [], for a problem without y, got {chosen}. Draws do not follow "
+            f"{others[0]}"
+        )
+    return chosen
+
+
+def check_latents(refused: Iterable[str]) -> None:
+    """Refuses latent variables, by their names, that are discrete or have no proper prior."""
+    for name in refused:
+        raise ValueError(
+            f"model: expected latent variables with a density, got {name}, which is discrete or "
+            "has an improper prior. Sum it out (marginalize), or give it a prior such as Normal"
+        )
+
+
+def needs(function: str, library: str, extra: str, module: str = "") -> None:
+    """Refuses a function whose library is missing."""
+    if not find_spec(module or extra):
+        raise ImportError(f"{function}: needs {library}. pip install 'amci-explorer[{extra}]'")

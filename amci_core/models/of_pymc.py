@@ -73,7 +73,7 @@ def _functions(model: Any, freed: list[Any]) -> dict[str, Any]:
     names = [rv.name for rv in (*latents, *known)]
     x_values, y_values = [values[rv] for rv in latents], [values[rv] for rv in freed]
 
-    def of_x(graphs: list[Any]) -> list[Any]:
+    def of_x(graphs: list[Any]) -> Any:
         by_value = {rv: values[rv] for rv in latents}
         return replace_rvs_by_values(graphs, rvs_to_values=by_value, rvs_to_transforms=transforms)
 
@@ -153,4 +153,6 @@ class _Batched:
             for part, shape, kind in zip(np.split(rows, ends, 1), *self._kinds, strict=False)
         ]
         with GLOBAL:
-            return self._function(len(rows), *parts, *(rng.spawn(self._rngs) if rng else ()))
+            rngs = rng.spawn(self._rngs) if rng else ()
+            values: list[Array] = self._function(len(rows), *parts, *rngs)
+            return values
