@@ -95,7 +95,7 @@ def test_estimates_of_a_conjugate_model_agree_with_the_closed_form():
         model, f=lambda v, t: v["x"][:, 0] > t, sample_theta=lambda n, rng: rng.uniform(0, 2, n)
     )
     assert not amci.check(problem).findings
-    proposals = amci.learn(problem, steps=200)
+    proposals = amci.learn(problem, steps=100)
     y, theta = [1.2, 0.3], 1.5
     e = amci.estimate(problem, proposals, y=y, theta=theta, draws=4000)
     # The posterior of the first coordinate is N(0.8 y, 0.2).
