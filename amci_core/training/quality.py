@@ -32,6 +32,7 @@ from amci_core.io import plain, write_json
 from amci_core.models import Problem
 from amci_core.proposals import load_proposals
 from amci_core.training import clock
+from amci_core.training.cost import QUERY
 from amci_core.training.particles import MANY, NotReached, smc
 from amci_core.training.targets import TARGETS, Target
 
@@ -55,6 +56,8 @@ BESIDE, PARTICLES = 226, 128
 # Evaluations of the density for each particle, at least.
 EVALUATIONS = 20
 CHECK_SEED = 2_019_06_12
+# From this relative error of a query on the check says what would help.
+POOR = 0.03
 # With a smaller relative effective sample size a case needs more than a thousand draws.
 LEAST_SHARE = 0.02
 # A particle is missed where its weight is so many times the mean, which a thousand draws hardly
@@ -318,9 +321,11 @@ def _checked(
         level = MORE_DRAWS
     if missed > LARGEST_MISSED:
         level = NO_TRUST
+    error = float(e.relative_standard_error) * math.sqrt(e.draws / QUERY)
     return {
         "y": y.tolist() if problem.y else None,
         "theta": None if theta is None else theta.tolist(),
+        "error": error if math.isfinite(error) else None,
         "share": share,
         "missed": missed,
         "particles": len(particles) == len(proposals.by_name),
@@ -354,12 +359,17 @@ def _particles(
 
 
 def in_words(check: Mapping[str, Any]) -> str:
-    """The check in a sentence or two, with its worst case; ESS is the effective sample size.
+    """The check in a sentence or two, with its worst case, and what would help.
+
+    ESS is the effective sample size.
 
     Example:
-        >>> case = {"y": None, "theta": [1.0], "share": 0.5, "missed": 0.0, "level": 0}
-        >>> in_words({"draws": 1000, "cases": 30 * [case]})
-        'reliable at all 30 held-out cases: at worst ESS 500 of 1,000 draws, at theta = 1'
+        >>> case = {"theta": [1.0], "share": 0.5, "missed": 0.0, "level": 0}
+        >>> case |= {"y": None, "error": 0.005, "particles": True}
+        >>> for part in in_words({"draws": 1000, "cases": 30 * [case]}).split("; "):
+        ...     print(part)
+        reliable at all 30 held-out cases: at worst ESS 500 of 1,000 draws, at theta = 1
+        relative error of 1,000 draws 0.5 %, at worst 0.5 %
     """
     cases = check["cases"]
     worst = max(cases, key=lambda case: (case["level"], case["missed"], -case["share"]))
@@ -380,4 +390,19 @@ def in_words(check: Mapping[str, Any]) -> str:
     ]
     if at:
         verdict += f", at {', '.join(at)}"
-    return verdict if len(cases) >= CASES else f"{verdict}; {len(cases)} of {CASES} checked"
+    if len(cases) < CASES:
+        verdict += f"; {len(cases)} of {CASES} checked"
+    errors = [math.inf if case["error"] is None else case["error"] for case in cases]
+    middle, largest = map(_percent, (np.median(errors), max(errors)))
+    verdict += f"; relative error of {QUERY:,} draws {middle}, at worst {largest}"
+    if not bad and np.median(errors) < POOR:
+        return verdict
+    if any(case["missed"] > 0.01 or not case["particles"] for case in cases):
+        return f"{verdict}. Define sample_defensive or support_plus, or raise minutes"
+    return f"{verdict}. Raise minutes"
+
+
+def _percent(error: float) -> str:
+    if not math.isfinite(error):
+        return "not known"
+    return f"{100 * error:.2g} %" if error >= 1e-4 else "below 0.01 %"

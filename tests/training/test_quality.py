@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from imperfect import Normal, gaussian
@@ -61,7 +62,8 @@ def test_exact_proposals_are_good_everywhere():
     found = long_check(PROBLEM, ORACLE, **FEW)
     assert {case["level"] for case in found["cases"]} == {0}
     assert found["text"].startswith("reliable at all 8 held-out cases: at worst ESS 1,000")
-    assert found["text"].endswith("; 8 of 30 checked")
+    assert "; 8 of 30 checked; relative error of 1,000 draws below 0.01 %" in found["text"]
+    assert found["text"].endswith("%")  # nothing more is needed
     whole = in_words(found | {"cases": [*found["cases"], *found["cases"][:1] * 22]})
     assert "checked" not in whole
     json.dumps(found, allow_nan=False)
@@ -84,6 +86,21 @@ def test_what_proposals_miss_is_seen_by_particles_that_they_did_not_draw():
     found = long_check(PROBLEM, narrow, **FEW)
     assert {case["level"] for case in found["cases"]} == {2}
     assert max(case["missed"] for case in found["cases"]) > 0.3
+    assert found["text"].endswith(". Define sample_defensive or support_plus, or raise minutes")
+
+
+def test_the_check_says_what_error_a_query_has():
+    wide = with_q1(lambda y, theta: torch.maximum(y / 2, theta), 1.0)
+    found = long_check(PROBLEM, wide, cases=30, draws=4000)
+    case = found["cases"][0]
+    errors = [
+        amci.estimate(PROBLEM, wide, case["y"], case["theta"], draws=1000, seed=seed).value
+        for seed in range(200)
+    ]
+    truth = float(PROBLEM.truth(case["y"], case["theta"]))
+    measured = float(np.std(errors) / truth)
+    # 200 runs know a standard deviation to 5 %.
+    assert 0.8 < case["error"] / measured < 1.25
 
 
 def with_check(cases):
