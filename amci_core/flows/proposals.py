@@ -148,7 +148,7 @@ class Proposals:
         problem = check_problem(problem)
         if problem.nonnegative and q1_minus is not None:
             raise ValueError(f"q1_minus: {problem.name} has f >= 0. Leave q1_minus out")
-        if q2 is None and not _knows_evidence(problem):
+        if q2 is None and not problem.knows_evidence:
             raise ValueError(
                 f"q2: expected a function, got None. {problem.name} has no known evidence E2: "
                 "pass a proposal for it, such as its prior"
@@ -190,7 +190,7 @@ class Proposals:
             DEFENSIVE,
             DefensiveComponent(problem, "E1_plus"),
             None if negated is None else DefensiveComponent(negated, "E1_plus"),
-            None if _knows_evidence(problem) else DefensiveComponent(problem, "E2"),
+            None if problem.knows_evidence else DefensiveComponent(problem, "E2"),
             {"note": "Nothing has been trained: the problem's defensive density draws."},
             fingerprint=problem.fingerprint,
             source=problem,
@@ -398,9 +398,3 @@ def draw_all(
             name = COMPONENTS[k] if isinstance(k, int) else k
             raise ValueError(f"{name}: its log density is NaN. Train or load it anew")
     return x, {k: {j: log_q[k][j] for j in x} for k in densities}
-
-
-def _knows_evidence(problem: Problem) -> bool:
-    y, theta = problem.sample_cases(1, torch.Generator().manual_seed(0))
-    theta = None if theta is None else theta.double()
-    return problem.log_evidence(y.double(), theta) is not None

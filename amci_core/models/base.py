@@ -240,6 +240,12 @@ def written(ends: Array) -> str:
     return ranges[0] if len(set(ranges)) == 1 else " x ".join(ranges)
 
 
+def case_text(y: Tensor, theta: Tensor | None) -> str:
+    """A case y (D_y,), theta (D_theta,) in a message."""
+    at = {"y": y.tolist(), "theta": None if theta is None else theta.tolist()}
+    return ", ".join(f"{name} = {v}" for name, v in at.items() if v) or "the only case"
+
+
 def _has(problem: Problem, argument: str, text: str) -> ValueError:
     """What is raised where something that is needed is not defined."""
     return ValueError(f"{argument}: {problem.name} has {text}")
@@ -507,6 +513,11 @@ class Problem(ABC):
         defined = type(self)._log_mean_absolute_deviation
         return defined is not Problem._log_mean_absolute_deviation
 
+    @property
+    def knows_evidence(self) -> bool:
+        """Whether `log_evidence` is known, so that no q2 is needed."""
+        return self.log_evidence(*self.check(*self.cases(1, seed=0))) is not None
+
     @cached_property
     def fingerprint(self) -> Fingerprint:
         """What it is known by instead of its name, see `amci_core.models.fingerprint`.
@@ -696,11 +707,9 @@ class Problem(ABC):
         y, theta = self._path(*case, t)
         level = float(self._mismatch(y, theta))
         if math.isnan(level):
-            at = {"y": y.tolist(), "theta": None if theta is None else theta.tolist()}
-            place = ", ".join(f"{name} = {value}" for name, value in at.items() if value)
             raise ValueError(
-                f"mismatch: undefined at {place}, where f is zero on its path. Define _path, or "
-                "narrow typical_range"
+                f"mismatch: undefined at {case_text(y, theta)}, where f is zero on its path. "
+                "Define _path, or narrow typical_range"
             )
         return level
 

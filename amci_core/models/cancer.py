@@ -326,13 +326,6 @@ class TumourTreatment(Problem):
     def support(self) -> Constraint:
         return constraints.stack([constraints.positive, constraints.unit_interval], dim=-1)
 
-    def sample_training(
-        self, n: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        # As in the paper, q' is the prior: f and the prior overlap well enough.
-        x = self.sample_prior(n, generator)
-        return x, None, self.f(x, None).log()
-
     def _log_truth(self, y: Tensor, theta: Tensor | None) -> tuple[Array, Array]:
         log_mu = moments(y)[1]
         return log_mu, np.ones_like(log_mu)

@@ -158,7 +158,7 @@ def named(argument: str, hint: str = "") -> Iterator[None]:
         raise FunctionError(text) from error
 
 
-def raised(error: Exception) -> str:
+def raised(error: BaseException) -> str:
     """An exception in a short sentence, with the last line of a user's file that led to it, and
     what to write instead."""
     # torch appends all values of a tensor.

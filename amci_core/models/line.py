@@ -15,7 +15,7 @@ from scipy.integrate import tanhsinh
 from scipy.special import logsumexp
 from torch import Tensor
 
-from amci_core.models.base import Array, half_line, written
+from amci_core.models.base import Array, case_text, half_line, written
 from amci_core.models.densities import DefensiveProblem, GammaExcess
 
 # Cases integrated at a time.
@@ -119,9 +119,10 @@ class LineProblem(DefensiveProblem):
             sides.append(self._log_integral("E1_minus", y, theta, lambda f, _: (-f).clamp(min=0)))
         zero = np.logical_and.reduce(np.isneginf(sides))
         if zero.any() and all(end.isinf().all() for end in self._support_ends(theta)):
+            i = np.unravel_index(zero.argmax(), zero.shape)
+            case = case_text(y[i], None if theta is None else theta[i])
             raise ValueError(
-                f"f: zero at all nodes at {_case(y, theta, int(zero.argmax()))}. Declare in "
-                "support_plus where f > 0"
+                f"f: zero at all nodes at {case}. Declare in support_plus where f > 0"
             )
         return sides
 
@@ -239,22 +240,11 @@ class LineProblem(DefensiveProblem):
             i = int(wrong.argmax())
             raise ValueError(
                 f"truth: the quadrature of {name} has a relative error of {error[i]:.1g} at "
-                f"{_case(y, theta, i)}: "
+                f"{case_text(y[i], None if theta is None else theta[i])}: "
                 + ("" if name == "E2" else "declare in support_plus where f > 0, ")
                 + "use amci.reference_value, or define _log_truth"
             )
         return log_value.reshape(batch)
-
-
-def _case(y: Tensor, theta: Tensor | None, i: int) -> str:
-    """y and theta of case i, for a message."""
-    values = {"y": y, "theta": theta}
-    at = {
-        name: value.reshape(-1, value.shape[-1])[i].tolist()
-        for name, value in values.items()
-        if value is not None and value.numel()
-    }
-    return ", ".join(f"{name} = {value}" for name, value in at.items()) or "the only case"
 
 
 def _log_integrals(

@@ -8,12 +8,12 @@ import hashlib
 import inspect
 import re
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from amci_core.models.base import Problem
+from amci_core.models.contract import raised
 
 # What the names of modules that were loaded from such files begin with.
 FILE_MODULE = "amci_problem_"
@@ -80,7 +80,7 @@ def load_problem(file: str | Path) -> Problem:
     try:
         return problem if isinstance(problem, Problem) else problem()
     except Exception as error:
-        raise ValueError(f"problem: {name}() in {path} {_raised(error, path)}") from error
+        raise ValueError(f"problem: {name}() in {path} {raised(error)}") from error
 
 
 def _is_problem(value: Any) -> bool:
@@ -107,17 +107,10 @@ def _run(path: Path) -> ModuleType:
         exec(compile(whole.read_bytes(), whole, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise ValueError(f"problem: {path} {_raised(error, path)}") from error
+        why = raised(error)
+        if isinstance(error, SyntaxError):
+            why = f"cannot be read: line {error.lineno}: {error.msg}"
+        raise ValueError(f"problem: {path} {why}") from error
     finally:
         sys.path.remove(str(whole.parent))
     return module
-
-
-def _raised(error: BaseException, path: Path) -> str:
-    """An exception in a line, with the last line of the file that led to it."""
-    if isinstance(error, SyntaxError):
-        return f"cannot be read: line {error.lineno}: {error.msg}"
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
-    at = f" in line {lines[-1]}" if lines else ""
-    return f"raised {type(error).__name__}{at}: {' '.join(str(error).split())}"

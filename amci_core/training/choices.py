@@ -143,10 +143,9 @@ def read_recipe(path: str | Path, variant: str | None = None) -> Choices:
 def terms_of(problem: Problem) -> tuple[str, ...]:
     """The proposals that serve a problem: no q1_minus where f >= 0, no q2 where E2 is known,
     q1_complement where f lies in [0, M]."""
-    known = problem.log_evidence(*problem.check(*problem.cases(1, seed=0))) is not None
     minus = () if problem.nonnegative else ("q1_minus",)
     complement = () if problem.f_max is None else ("q1_complement",)
-    return ("q1_plus", *minus, *(() if known else ("q2",)), *complement)
+    return ("q1_plus", *minus, *(() if problem.knows_evidence else ("q2",)), *complement)
 
 
 def default_forms(
