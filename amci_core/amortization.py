@@ -6,14 +6,7 @@ come, so that the picture is whole from the first step on.
 
 from __future__ import annotations
 
-__all__ = [
-    "AmortizationMap",
-    "Axis",
-    "amortization_map",
-    "axis_names",
-    "default_plane",
-    "map_stream",
-]
+__all__ = ["AmortizationMap", "Axis", "amortization_map", "map_stream"]
 
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -19,16 +19,7 @@ References:
 
 from __future__ import annotations
 
-__all__ = [
-    "Checked",
-    "Finding",
-    "affordable",
-    "bad_value",
-    "check",
-    "contradiction",
-    "place",
-    "within",
-]
+__all__ = ["Checked", "Finding", "check"]
 
 import math
 import time

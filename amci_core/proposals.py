@@ -17,7 +17,7 @@ import torch
 
 from amci_core._arguments import check_name
 from amci_core.flows import FAMILIES, HistoryEntry, Proposals, Trainable
-from amci_core.flows.proposals import DEFENSIVE, NAMES
+from amci_core.flows.proposals import DEFENSIVE
 from amci_core.flows.storage import FORMAT
 from amci_core.io import StoredFileError, check_path, pretrained_root, read_json, read_tensors
 from amci_core.models import Problem, check_problem, problem, problems
@@ -72,11 +72,10 @@ def load_proposals(
             )
         check_name("variant", variant, (*available, DEFENSIVE), f" for {chosen.name}")
     if named == ORACLE:
-        optimal: Mapping[str, Any] = chosen.optimal_proposals() or {}
+        optimal: Any = chosen.optimal_proposals()
         note = {"note": "The exact optimal proposals: every term has zero variance (Theorem 1)."}
-        parts: Any = {name: optimal.get(name) for name in NAMES}
-        parts |= {"fingerprint": chosen.fingerprint, "source": chosen}
-        return Proposals(chosen.name, ORACLE, card=note, **parts)
+        of: Any = {"card": note, "fingerprint": chosen.fingerprint, "source": chosen}
+        return Proposals(chosen.name, ORACLE, **optimal, **of)
     return _load(chosen, pretrained_root() / chosen.name / named)
 
 
@@ -186,17 +185,9 @@ def _built(chosen: Problem, folder: Path, config: Mapping[str, Any]) -> Proposal
         component = built[name]["arguments"].get("defensive")
         if component is not None and component == built["q2"]["arguments"]:
             q1.defensive = flows["q2"]
-    return Proposals(
-        chosen.name,
-        config["variant"],
-        flows["q1_plus"],
-        flows.get("q1_minus"),
-        flows.get("q2"),
-        {"configuration": config, "evaluation": evaluation},
-        flows.get("q1_complement"),
-        chosen.fingerprint,
-        chosen,
-    )
+    card = {"configuration": config, "evaluation": evaluation}
+    of: Any = {"card": card, "fingerprint": chosen.fingerprint, "source": chosen}
+    return Proposals(chosen.name, config["variant"], **flows, **of)
 
 
 def _read_evaluation(folder: Path, built: Mapping[str, Any]) -> dict[str, Any] | None:

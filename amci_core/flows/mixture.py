@@ -103,12 +103,12 @@ class MixtureDensity(ConditionalDensity):
             else:
                 # As many points of every case; those beyond its places are not used.
                 rows = chosen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
-                u = _gathered(u, rows)
+                u = gathered(u, rows)
                 u = _stretched(u, (u[..., 0] / weight).clamp(max=1))
                 points = self.defensive.draw_from_uniform(u, generator)[0].to(x)
             # The i-th place of the defensive component gets the i-th of its points.
             place = (chosen.cumsum(-1) - 1).clamp(min=0)
-            x = torch.where(chosen[..., None], _gathered(points, place), x)
+            x = torch.where(chosen[..., None], gathered(points, place), x)
             log_flow = torch.where(chosen, self.flow.log_prob(points).gather(-1, place), log_flow)
         return x, log_flow, self.defensive.log_prob(x)
 
@@ -133,7 +133,7 @@ class TransformedMixture(MixtureDensity, TransformedDensity):
         return self.draw_from_uniform(z)
 
 
-def _gathered(points: Tensor, rows: Tensor) -> Tensor:
+def gathered(points: Tensor, rows: Tensor) -> Tensor:
     """The points (*, m, D) in rows (*, n): (*, n, D)."""
     return points.gather(-2, rows[..., None].expand(*rows.shape, points.shape[-1]))
 

@@ -69,8 +69,8 @@ class Proposals:
     problem: str
     variant: str
     q1_plus: Proposal
-    q1_minus: Proposal | None
-    q2: Proposal | None
+    q1_minus: Proposal | None = None
+    q2: Proposal | None = None
     card: dict[str, Any] = field(default_factory=dict)
     q1_complement: Proposal | None = None
     fingerprint: Fingerprint | None = None

@@ -8,15 +8,7 @@ equal bijectors can share one call, coordinates first.
 
 from __future__ import annotations
 
-__all__ = [
-    "CoordinateBijector",
-    "HalfLine",
-    "Logistic",
-    "SoftHalfLine",
-    "bounds",
-    "coordinate_bijectors",
-    "coordinates_of",
-]
+__all__ = ["CoordinateBijector", "Coordinates", "coordinate_bijectors"]
 
 import math
 from collections.abc import Mapping, Sequence

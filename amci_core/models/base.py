@@ -2,16 +2,7 @@ r"""A problem: what it defines, what is known of its truth, and the variables it
 
 from __future__ import annotations
 
-__all__ = [
-    "Array",
-    "Complement",
-    "Density",
-    "DerivedProblem",
-    "OptimalProposals",
-    "Problem",
-    "Variable",
-    "half_line",
-]
+__all__ = ["Complement", "Density", "DerivedProblem", "Problem", "Variable"]
 
 import math
 import os

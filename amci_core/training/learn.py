@@ -13,7 +13,6 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ from amci_core.training.particles import NotReached
 from amci_core.training.quality import long_check
 from amci_core.training.runs import MAX_STEPS, AutomaticRun, News, run_recipe
 from amci_core.training.targets import TARGETS, Target
-from amci_core.training.trainer import OPTIMIZERS, Progress, TrainingDiverged, usable
+from amci_core.training.trainer import OPTIMIZERS, Progress, TrainingDiverged, record, usable
 
 MAX_MINUTES = 10_000.0
 # The check of a problem: seconds, and the share of the time, at most.
@@ -204,7 +203,7 @@ class _Training:
         self._folder = None if folder is None else check_path("folder", folder)
         self._saved, self._moments, self.reported = -math.inf, set[int](), False
         names = [n for n in choices.terms or terms_of(problem) if q2 is None or n != "q2"]
-        plan = {"seed": seed, "steps": steps, "minutes": minutes, "choices": _record(choices)}
+        plan = {"seed": seed, "steps": steps, "minutes": minutes, "choices": record(choices)}
         if self._folder is not None and resume:
             self._flows, self._record = _unfinished(problem, self._folder, plain(plan))
         else:
@@ -276,7 +275,7 @@ class _Training:
             card={"configuration": copy.deepcopy(self._record)},
             fingerprint=self._problem.fingerprint,
             source=self._problem,
-            **{"q1_plus": None, "q1_minus": None, "q2": None, **self._flows},
+            **self._flows,
         )
 
     def _begin(self, name: str, say: Callable[[str], None]) -> Iterator[News]:
@@ -386,12 +385,3 @@ def _unfinished(
             "settings, or choose another folder"
         )
     return trained.by_name, record
-
-
-def _record(choices: Choices) -> dict[str, Any]:
-    """Choices in plain numbers and texts, a class by its name."""
-
-    def plainly(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {name: getattr(value, "__name__", value) for name, value in fields}
-
-    return asdict(choices, dict_factory=plainly)

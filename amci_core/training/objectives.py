@@ -19,6 +19,7 @@ from torch import Tensor
 from amci_core._arguments import check_name
 from amci_core.flows import Trainable
 from amci_core.flows.density import TransformedDensity
+from amci_core.flows.mixture import gathered
 from amci_core.training.targets import SOURCES, Particles, Sample, Target
 
 
@@ -259,10 +260,10 @@ def mean_loss(
     q: Trainable, particles: Particles, generator: torch.Generator, *, cases: int, points: int
 ) -> Tensor:
     """- mean log q at so many points of so many cases, drawn from particles."""
-    rows, n, dim = particles.x.shape
+    rows, n = particles.x.shape[:2]
     chosen = torch.randint(rows, (min(cases, rows),), generator=generator)
     some = torch.randint(n, (len(chosen), min(points, n)), generator=generator)
-    x = particles.x[chosen].gather(1, some[..., None].expand(-1, -1, dim))
+    x = gathered(particles.x[chosen], some)
     theta = None if particles.theta is None else particles.theta[chosen]
     log_q = q(particles.y[chosen], theta).log_prob(x)
     # Where q is zero there is no log q to move.

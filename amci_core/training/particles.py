@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from amci_core.flows.mixture import gathered
 from amci_core.models import Problem
 from amci_core.models.base import Density
 from amci_core.training import clock
@@ -191,7 +192,7 @@ def smc(
         many = alive >= particles // 4
         some = alive >= (ENOUGH if (alive >= ENOUGH).any() else 1)
         ensemble.raise_exponents(many if many.any() else some, started + 0.5 * seconds)
-        if target.refers:
+        if target.term != "E2" and target.problem.has_defensive:
             ensemble.take_draws(target.reference(y, theta), particles / 4)
             # In many coordinates thousands of draws of the problem's own are worth a few, which
             # become more by moves.
@@ -334,7 +335,7 @@ class Ensemble:
         step = torch.where(enough, 1 - now, low.exp())
         index = _resample(log_weights(step).softmax(-1), log_L.shape[-1], self.generator)
         self.exponent[rows] = torch.where(enough, 1.0, now + step)
-        self.line[rows] = _gather(self.line[rows], index)
+        self.line[rows] = gathered(self.line[rows], index)
         self.log_p[rows] = self.log_p[rows].gather(1, index)
         self.log_L[rows] = log_L.gather(1, index)
 
@@ -363,7 +364,7 @@ class Ensemble:
     def _evolution(self, now: Tensor, others: Tensor, length: float | None) -> Tensor:
         """Differential evolution: along the difference of two particles of the other half."""
         pick = torch.randint(others.shape[1], (2, *now.shape[:2]), generator=self.generator)
-        one, other = (_gather(others, index) for index in pick)
+        one, other = (gathered(others, index) for index in pick)
         length = 1.0 if length is None else length * self._factor()
         jitter = torch.randn(now.shape, generator=self.generator).to(now)
         return now + length * (one - other) + 1e-3 * jitter * others.std(1, keepdim=True)
@@ -401,7 +402,7 @@ class Ensemble:
         covered = ~self.reached | (far.double().mean(-1) < MISSED)
         rows = _rows((effective >= least) & covered)
         if len(rows):
-            x = _gather(x[rows], _resample(weights[rows], n, self.generator))
+            x = gathered(x[rows], _resample(weights[rows], n, self.generator))
             self.replace(rows, self.target.to_support.inverse(x, None)[0])
 
     def pass_on(self, until: float) -> None:
@@ -440,7 +441,7 @@ class Ensemble:
             fits = 1 / log_w.softmax(-1).square().sum(-1) >= least
             if fits.any():
                 index = _resample(log_w[fits].softmax(-1), n, generator)
-                taken.append((some_rows[fits], _gather(line[fits], index)))
+                taken.append((some_rows[fits], gathered(line[fits], index)))
         # Only now: cases may be each other's neighbours.
         for some_rows, line in taken:
             self.replace(some_rows, line)
@@ -462,8 +463,3 @@ def _rows(chosen: Tensor) -> Tensor:
 
 def _resample(weights: Tensor, n: int, generator: torch.Generator) -> Tensor:
     return torch.multinomial(weights, n, replacement=True, generator=generator)
-
-
-def _gather(points: Tensor, index: Tensor) -> Tensor:
-    """The points (cases, n, D) of an index (cases, m): (cases, m, D)."""
-    return points.gather(1, index[..., None].expand(-1, -1, points.shape[-1]))

@@ -204,9 +204,7 @@ def mixture_weight(
     return (*MIXTURE_WEIGHTS, 1.0, 0.0)[best]
 
 
-def write_card(
-    folder: Path, evaluation: Evaluation, problem: Problem, seconds: float = CHECK_SECONDS
-) -> None:
+def write_card(folder: Path, evaluation: Evaluation, problem: Problem) -> None:
     """Writes `evaluation.json`, and the verdict in `config.json`, of stored proposals.
 
     The evaluation records the hashes of the weights that it judges, and versions. The verdict is
@@ -216,7 +214,6 @@ def write_card(
         folder: A folder with proposals.
         evaluation: The result of `amci_core.evaluate` for them.
         problem: The problem.
-        seconds: About how long the check may take: with less time there are fewer draws.
 
     Raises:
         ValueError: the folder holds no proposals for that problem, or those of another variant; or
@@ -231,7 +228,7 @@ def write_card(
     hashes = {name: entry["sha256"] for name, entry in config["proposals"].items()}
     of = {"weights": hashes, "versions": versions()}
     write_json(folder / "evaluation.json", of | plain(evaluation.as_dict()))
-    verdict = long_check(problem, proposals, seconds=seconds)
+    verdict = long_check(problem, proposals, seconds=CHECK_SECONDS)
     write_json(folder / "config.json", {**config, "verdict": verdict})
 
 

@@ -22,7 +22,7 @@ from amci_core.training.initialization import WEIGHT, initialize, pretraining
 from amci_core.training.particles import MANY, NotReached, bounded, draw_particles, joined
 from amci_core.training.quality import affordable, mixture_weight
 from amci_core.training.targets import TARGETS
-from amci_core.training.trainer import REPORTS, Progress, TermRecipe, Trainer, stream_seeds
+from amci_core.training.trainer import REPORTS, Progress, TermRecipe, Trainer, record, stream_seeds
 
 MAX_STEPS = 10**7
 # A report takes about as long as so many steps: with fewer between two of them a short training
@@ -95,7 +95,7 @@ def run_recipe(
     built = {"family": recipe.family, "arguments": dict(recipe.arguments)}
     for progress in trainer.run(stops):
         flow = trainer.best_proposal()
-        yield News(progress, flow, progress.step, recipe.record(), built)
+        yield News(progress, flow, progress.step, record(recipe), built)
 
 
 class AutomaticRun:
@@ -220,7 +220,7 @@ class AutomaticRun:
             settings={**settings, **self._choices.settings},
             learning_rate=RATE_AFTER if after else RATE,
         )
-        self._recipes = {**self._recipes, stage: recipe.record()}
+        self._recipes = {**self._recipes, stage: record(recipe)}
         reports = REPORTS if self._timed else max(2, min(REPORTS, self._planned // 5))
         # Half of a report's points are the defensive density's.
         held_out = affordable(REPORTING * points / 4, *(HELD_OUT_MANY if self._many else HELD_OUT))

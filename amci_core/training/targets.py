@@ -244,11 +244,6 @@ class Target:
 
         return clock.seconds_per_point(call)
 
-    @property
-    def refers(self) -> bool:
-        """Whether the problem has a defensive density of its own for this term, not the prior."""
-        return self.problem.has_defensive
-
     def refer_to(self, defensive: Trainable) -> None:
         """Takes another defensive density: more is known of it than the problem says."""
         kinds = torch.float32, torch.float64
@@ -270,7 +265,6 @@ class JointTarget(Target):
 
     term = "E2"
     reads_theta = False
-    refers = False
 
     def sample(self, n: int, generator: torch.Generator, source: str = "importance") -> Sample:
         # p(x, y) is drawn from directly, for every source.

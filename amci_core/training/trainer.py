@@ -88,9 +88,14 @@ class TermRecipe:
         """Number of steps that so much time for all proposals gives to this one."""
         return max(1, round(minutes * self.share * self.steps_per_minute))
 
-    def record(self) -> dict[str, Any]:
-        """Its fields in the types of JSON."""
-        return asdict(self) | {"objective": self.stage}
+
+def record(choices: Any) -> dict[str, Any]:
+    """The fields of a recipe, or of all choices; a class by its name."""
+
+    def plainly(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: getattr(value, "__name__", value) for name, value in fields}
+
+    return asdict(choices, dict_factory=plainly)
 
 
 @dataclass(frozen=True)

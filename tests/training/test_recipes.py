@@ -17,7 +17,7 @@ from amci_core.proposals import available_variants
 from amci_core.training import Objective, choices, learn, quality, recipe
 from amci_core.training.choices import Choices, read_recipe
 from amci_core.training.quality import HeldOut, Quality
-from amci_core.training.trainer import Trainer, TrainingDiverged
+from amci_core.training.trainer import Trainer, TrainingDiverged, record
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -81,7 +81,7 @@ def test_proposals_are_written_with_history_and_verdict(whole):
     assert load_proposals("tail-1d", folder=folder).variant == config["variant"] == "spline"
     terms = recipe("tail-1d", "spline").terms
     assert config["steps"] == {name: term.steps(0.3) for name, term in terms.items()}
-    assert config["recipe"] == {name: term.record() for name, term in terms.items()}
+    assert config["recipe"] == {name: record(term) for name, term in terms.items()}
     assert {progress.proposal for progress, _ in reports} == set(terms)
     history = [entry["step"] for entry in config["snapshots"]]
     assert history[0] == 0
