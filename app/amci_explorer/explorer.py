@@ -208,17 +208,15 @@ class Explorer(pn.viewable.Viewer):
         self.address.param.update(query=link, script=script(self.state.settings))
 
     def _downloads(self) -> list[Any]:
-        files = {
-            "Densities, CSV": ("densities.csv", lambda: export.file(self.densities.answers())),
-            "Everything, JSON": ("amci-explorer.json", self._everything),
-        }
+        def densities() -> Any:
+            return export.file(self.densities.answers())
+
+        wide = {"sizing_mode": "stretch_width"}
         return [
             copying("Copy link", "window.location.href"),
             copying("Copy Python", "window.case_in_python()"),
-            *(
-                download(label, make, filename=name, sizing_mode="stretch_width")
-                for label, (name, make) in files.items()
-            ),
+            download("Densities, CSV", densities, filename="densities.csv", **wide),
+            download("Everything, JSON", self._everything, filename="amci-explorer.json", **wide),
         ]
 
     def _everything(self) -> Any:

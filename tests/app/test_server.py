@@ -113,6 +113,7 @@ NOT_FOUND = "Page not found (404).\n"
         ("GET", "/docs/../pyproject.toml", 404, "404"),
         ("GET", "/docs/%2e%2e/README.md", 404, "404"),
         ("GET", "/docs/x.md", 404, "404"),
+        ("GET", "/dashboard?runs=20?card=map", 404, NOT_FOUND),
         pytest.param("GET", "/static/js/" + "a" * 5_000, 404, "404", id="long"),
         # More digits than Python makes a number of.
         pytest.param("GET", "/dashboard?y=" + "9" * 5_000, 414, "too long", id="digits"),

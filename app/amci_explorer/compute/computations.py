@@ -6,7 +6,7 @@ __all__ = ["TOTALS", "Computations", "computations_of"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,7 +40,7 @@ TOTALS = tuple(np.unique(2 * np.rint(np.geomspace(1, 5000, 28)).astype(int)).tol
 # dimensions.
 MAP_SIZES = {1: (33, 256), 2: (25, 256)}
 SMALL_MAP = (25, 128)
-# Problems that are kept: a user's own f makes a problem of its own.
+# Reference values that are kept.
 KEPT = 128
 # A reference value with a larger relative error is not taken for the truth: figures of it have
 # three digits.
@@ -60,7 +60,7 @@ class Computations:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    @cached_property
+    @property
     def plain(self) -> dict[str, Proposals]:
         """Where E2 is known, what rivals of AMCI draw from without being trained, by name."""
         if "E2" in registry.terms(self.problem.name):
@@ -101,9 +101,8 @@ class Computations:
 
     def _seen(self, settings: Settings) -> CaseDraws:
         """The draws of one case."""
-        counts: dict[str, Any] = {"draws": settings.draws, "seed": settings.seed}
         case = self.problem, registry.chosen(settings), *settings.pair
-        return CaseDraws(*case, **counts, mu=self.mu(settings))
+        return CaseDraws(*case, draws=settings.draws, seed=settings.seed, mu=self.mu(settings))
 
     def summary(self, settings: Settings) -> Stream[Summary]:
         """The figures of the case, in a single part."""
@@ -243,16 +242,11 @@ def _reference(problem: Problem, y: Point | None, theta: Point | None) -> Refere
 
 
 def computations_of(name: str) -> Computations:
-    """The computations for a problem, the same for all sessions.
+    """The computations for a problem.
 
     Raises:
         ValueError: there is no such problem.
     """
-    return _of(registry.problem(name))
-
-
-@lru_cache(KEPT)
-def _of(problem: Problem) -> Computations:
     # Work is spread over processes, not over PyTorch's own threads.
     torch.set_num_threads(1)
-    return Computations(problem)
+    return Computations(registry.problem(name))

@@ -71,8 +71,7 @@ class TrainingRequest:
         options = {
             "f": f or None,
             "variant": None if original in registry.OWN else NAME,
-            **{name: getattr(self.choices, name) for name in ("family", "bins", "width")},
-            "minutes": self.choices.minutes,
+            **{n: getattr(self.choices, n) for n in ("family", "bins", "width", "minutes")},
             "seed": self.settings.seed,
             "out": folder,
             "progress": "json",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import amci_core as amci
 from amci_core.diagnostics.verdict import LEVELS
 from amci_core.estimation import Estimate
+from amci_core.estimators.draws import PROPOSALS
 from amci_core.flows import Proposals
 from amci_explorer.numbers.case import CaseDraws, shown_estimators
 from amci_explorer.numbers.known import Level, Mu, level
@@ -157,5 +158,4 @@ def _reason(found: Estimate) -> str:
 def _training_seconds(proposals: Proposals) -> float:
     """Seconds of training of the proposals that AMCI draws from; NaN if not recorded."""
     recorded = proposals.card.get("configuration", {}).get("seconds", {})
-    used = [name for name in ("q1_plus", "q1_minus", "q2") if getattr(proposals, name) is not None]
-    return float(sum(recorded.get(name, math.nan) for name in used))
+    return float(sum(recorded.get(PROPOSALS[j], math.nan) for j in proposals.present))

@@ -14,7 +14,7 @@ from bokeh.palettes import Cividis256, interp_palette
 from amci_core.amortization import AmortizationMap
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import ESTIMATORS, YOURS
-from amci_explorer.plots.style import NOWHERE, axis, framed
+from amci_explorer.plots.style import NOWHERE, framed
 from amci_explorer.text import pretty
 
 # Values beyond have the colour of the nearest end.
@@ -80,7 +80,9 @@ def amortization_map(
         2
     """
     (values, looks), called = layer_of(found, layer), labels or {}
-    across, upwards = (axis(a.name, called.get(a.name, a.name)) for a in (found.x, found.y))
+    across, upwards = (
+        hv.Dimension(a.name, label=called.get(a.name, a.name)) for a in (found.x, found.y)
+    )
     image = hv.Image(
         (found.x.values, found.y.values, np.clip(values, *looks["clim"]), values),
         [across, upwards],

@@ -15,7 +15,7 @@ from amci_core.models import Problem
 from amci_explorer.colours import ESTIMATORS, SHAPES
 from amci_explorer.numbers.case import CaseDraws
 from amci_explorer.numbers.diagnosis import Diagnosis, TermWeights, diagnosis
-from amci_explorer.plots.style import axis, draws_ticks, framed, short_ticks
+from amci_explorer.plots.style import draws_ticks, framed, short_ticks
 from amci_explorer.text import pretty
 
 STYLES = {"E1_plus": SHAPES["q1"], "E1_minus": SHAPES["q1_minus"], "E2": SHAPES["q2"]}
@@ -71,7 +71,7 @@ def weights_histogram(term: TermWeights, called: str, *, dark: bool = False) -> 
 
     The fitted Pareto tail is drawn if there is one.
     """
-    x = axis("weight", f"log₁₀ weight of {called} / mean")
+    x = hv.Dimension("weight", label=f"log₁₀ weight of {called} / mean")
     left, right = term.edges[:-1], term.edges[1:]
     bottom = np.full(len(left), LEAST_HEIGHT / 100)
     bars = hv.Rectangles(
@@ -117,7 +117,8 @@ def running_estimate(found: Diagnosis, *, dark: bool = False) -> hv.Overlay:
     half = 1.2 * float(np.max(ends, initial=0.0, where=np.isfinite(ends))) or 1.0
     columns |= {n: np.clip(columns[n], -1e3 * half, 1e3 * half) for n in ("low", "high")}
     columns["draws"] = along.draws
-    x, amci, plain = axis("draws", "draws per proposal"), *(ESTIMATORS[n] for n in SHOWN)
+    x = hv.Dimension("draws", label="draws per proposal")
+    amci, plain = (ESTIMATORS[n] for n in SHOWN)
     tips = [
         ("draws", "@draws{0,0}"),
         (amci.label, "@value{0.00e+0}"),

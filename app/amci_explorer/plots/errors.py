@@ -46,7 +46,6 @@ COLUMNS = ("draws", "error", "firm", "low", "median", "high", "runs")
 # Names of the x axis by the number of proposals, and widths of lines.
 SHARED = {1: "draws", 2: "draws, both proposals together"}
 WIDTHS = {"amci-cv": 4, "amci": 3}
-LABELS = ("x", "y", "text", "colour", "size", "style")
 # An unused row. Rows are as many as there can be, four to an estimator: Bokeh 3.9 may paint a new
 # one before it has its colour and font.
 UNUSED = {
@@ -125,7 +124,7 @@ class ErrorPicture:
         self._sources = {each: empty_source(f"errors-{each}", COLUMNS) for each in ESTIMATORS}
         self._other = empty_source("errors-a", ("xs", "ys", "colour"))
         self._dots = empty_source("errors-dots", ("x", "y", "colour"))
-        self._labels = empty_source("errors-labels", LABELS)
+        self._labels = empty_source("errors-labels", UNUSED)
         shown.multi_line(
             "xs", "ys", source=self._other, line_color="colour", line_dash="dotted", line_width=2
         )
@@ -255,7 +254,7 @@ class ErrorPicture:
                 rows.append((x, top, text, ESTIMATORS[name].colour(self._theme.dark), size, style))
                 above -= ROWS[size]
         _fill(
-            self._labels, **{column: [row[i] for row in rows] for i, column in enumerate(LABELS)}
+            self._labels, **{column: [row[i] for row in rows] for i, column in enumerate(UNUSED)}
         )
 
 

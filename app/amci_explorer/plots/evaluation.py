@@ -12,11 +12,11 @@ import numpy as np
 from amci_core.estimators.draws import Array
 from amci_explorer.colours import SWEPT
 from amci_explorer.numbers.evaluated import Evaluated
-from amci_explorer.plots.style import axis, decades, draws_ticks, framed
+from amci_explorer.plots.style import decades, draws_ticks, framed
 from amci_explorer.words.curves import CEILING, FLOOR
 
-DRAWS = axis("draws", "total draws")
-ERROR = axis("error", "relative mean squared error")
+DRAWS = hv.Dimension("draws", label="total draws")
+ERROR = hv.Dimension("error", label="relative mean squared error")
 # Of a summary: the median over cases, and the medians of quartiles over runs.
 COLUMNS = {"error": "remse_median", "low": "runs_q25", "high": "runs_q75"}
 TIPS = [

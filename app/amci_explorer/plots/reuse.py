@@ -11,13 +11,13 @@ import numpy as np
 
 from amci_core.evaluation import ReuseErrors
 from amci_explorer.colours import YOURS
-from amci_explorer.plots.style import NOWHERE, axis, framed, short_ticks
+from amci_explorer.plots.style import NOWHERE, framed, short_ticks
 
 FLOOR, CEILING = 1e-18, 1e6
 # The map's darkest colour: ten times off. What is worse need not be told apart.
 WORST = 1e2
-ALPHA = axis("alpha", "α: share of E₁ from q₁")
-BETA = axis("beta", "β: share of E₂ from q₁")
+ALPHA = hv.Dimension("alpha", label="α: share of E₁ from q₁")
+BETA = hv.Dimension("beta", label="β: share of E₂ from q₁")
 CORNERS = {
     "alpha": [1.0, 0.0, 1.0],
     "beta": [0.0, 0.0, 1.0],

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = [
     "NOWHERE",
     "Theme",
-    "axis",
     "bare_figure",
     "decades",
     "describe",
@@ -38,11 +37,6 @@ LEGEND |= {"border_line_alpha": 0, "background_fill_alpha": 0}
 # A point that is not drawn: of no point at all a legend shows nothing.
 NOWHERE = (np.nan, np.nan)
 SHORT = 'return Number(tick.toPrecision(4)).toString().replaceAll("-", "−")'
-
-
-def axis(name: str, label: str) -> hv.Dimension:
-    """A dimension with what its axis says."""
-    return hv.Dimension(name, label=label)
 
 
 def framed(parts: Sequence[hv.Element], height: int, **options: Any) -> hv.Overlay:

@@ -92,10 +92,9 @@ def presets(problem: Problem) -> Sequence[Stop]:
 
 def preset_at(link: Mapping[str, str]) -> Stop | None:
     """The preset whose case a link leads to; None if there is none."""
-    for preset in PRESETS.get(link["problem"], ()):
-        if all(preset.link.get(name) == link.get(name) for name in CASE):
-            return preset
-    return None
+    known = PRESETS.get(link["problem"], ())
+    same = (p for p in known if all(p.link.get(name) == link.get(name) for name in CASE))
+    return next(same, None)
 
 
 def opening(problem: Problem) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -63,11 +63,11 @@ BUILDING = asyncio.Lock()
 class Line(RequestHandler):
     """Answers every method with a status and a line of text."""
 
-    def initialize(self, status: int, text: str) -> None:
+    def initialize(self, answer: tuple[int, str]) -> None:
         """Takes what is answered."""
+        status, self.text = answer
         self.set_status(status)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.text = text
 
     def prepare(self) -> None:
         """Answers."""
@@ -96,8 +96,7 @@ def _find_handler(
     # For health checks of proxies and containers, under any host name.
     line = (200, "ok") if path == "/health" else _refusal(application, request, path)
     if line is not None:
-        answer = dict(zip(("status", "text"), line, strict=True))
-        return application.get_handler_delegate(request, Line, answer)
+        return application.get_handler_delegate(request, Line, {"answer": line})
     if path.startswith("/docs/"):
         return application.get_handler_delegate(request, Documentation, {"name": path[6:]})
     return theirs(application, request, **options)
@@ -113,9 +112,9 @@ def _refusal(
         return 403, f"No such host: {request.host[:40]!r}. Add it: make serve ORIGIN=name:port"
     if len(request.query) > LONGEST_QUERY:
         return 414, "The address is too long."
-    # No file's name has a NUL; Tornado's files would fail at it.
+    # No file's name has a NUL; Tornado's files would fail at it, and Panel at a second `?`.
     path = unquote(path)
-    if any(unused in path for unused in UNUSED) or "\0" in path:
+    if any(unused in path for unused in UNUSED) or "\0" in path or "?" in request.query:
         return 404, "Page not found (404)."
     # Bokeh would take a session's id or token from a link: its author would share the session.
     named = {"bokeh-session-id", "bokeh-token"} & request.arguments.keys()

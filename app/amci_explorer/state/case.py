@@ -310,14 +310,14 @@ class Case(param.Parameterized):
         """Sets all to what a link has, or to where it opens; returns what is wrong with it."""
         wrong: dict[str, str] = {}
         problem = _problem(self.original)
-        for name in ("problem", "f"):
-            try:
-                if name == "problem":
-                    problem = _problem(link.get(name, self.original))
-                else:
-                    problem = _problem(problem.name, self._take(name, link.get(name), problem))
-            except ValueError as error:
-                wrong[name] = str(error)
+        try:
+            problem = _problem(link.get("problem", self.original))
+        except ValueError as error:
+            wrong["problem"] = str(error)
+        try:
+            problem = _problem(problem.name, self._take("f", link.get("f"), problem))
+        except ValueError as error:
+            wrong["f"] = str(error)
         # The theme stays: it is no part of the case.
         new = {**_opening(problem), "theme": self.theme, "problem": problem}
         for name in [name for name in CHOICES if name in link and name != "f"]:

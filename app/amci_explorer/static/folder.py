@@ -20,7 +20,6 @@ from bokeh.util.paths import bokehjs_path
 
 import amci_core as amci
 from amci_core.estimators import ESTIMATORS as WAYS
-from amci_core.estimators.estimators import Tabled
 from amci_core.io import check_path, vacant, write_bytes
 from amci_explorer.js.scripts import bundle
 from amci_explorer.numbers.pictures import densities, picture_of
@@ -28,7 +27,7 @@ from amci_explorer.numbers.weights import LIVE, weights
 from amci_explorer.plots.densities import DensityPicture
 from amci_explorer.plots.errors import ErrorPicture
 from amci_explorer.plots.style import Theme
-from amci_explorer.problems.presets import TABLE, Stop, digits_of, opening, variable_labels
+from amci_explorer.problems.presets import TABLE, Stop, opening, slider_range, variable_labels
 from amci_explorer.views.formula import formula, with_formulas
 from amci_explorer.words.curves import NAMES
 
@@ -96,16 +95,12 @@ def problem_facts(name: str) -> dict[str, Any]:
     """A problem as the page needs it: words, pictures, handles, weights, estimators."""
     problem, proposals = amci.problem(name), amci.load_proposals(name)
     y, theta = opening(problem)
-    # Those of the first screen that the page can compute.
-    ways = {each: WAYS[each] for each in ("amci", "snis-q2")}
-    tables = {each: way.table for each, way in ways.items() if isinstance(way, Tabled)}
+    ways: Any = WAYS
     handles = [
         {
             "variable": variable.name,
             "label": variable_labels(problem, variable)[0],
-            "low": variable.typical[0, 0],
-            "high": variable.typical[1, 0],
-            "step": 10.0 ** -digits_of(variable),
+            **slider_range(variable),
         }
         for variable in (problem.y, problem.theta)
         if variable
@@ -135,11 +130,12 @@ def problem_facts(name: str) -> dict[str, Any]:
         "handles": [
             *handles,
             {"variable": "level", "label": "Mismatch", "step": 0.01},
-            {"variable": "draws", "label": "Draws", "low": 0, "high": len(TOTALS) - 1, "step": 1},
+            {"variable": "draws", "label": "Draws", "start": 0, "end": len(TOTALS) - 1, "step": 1},
         ],
         "opening": {"y": y, "theta": theta},
         "weights": weights(proposals),
-        "estimators": [{"name": each, "table": table.tolist()} for each, table in tables.items()],
+        # Those of the first screen that the page can compute.
+        "estimators": [{"name": n, "table": ways[n].table.tolist()} for n in ("amci", "snis-q2")],
         "densities": _embedded(density_figures),
         "errors": _embedded(error_figure),
     }

@@ -64,8 +64,7 @@ class Controls:
     def __init__(self, state: Case, *, about: Any, downloads: list[Any]) -> None:
         self._state = state
         self._messages = {name: Message() for name in ("problem", "variant", "else")}
-        titles = {title: name for name, title in _problem_titles().items()}
-        self.problem = select("Problem", titles, value=state.original, margin=0)
+        self.problem = select("Problem", _problem_titles(), value=state.original, margin=0)
         self.problem.param.watch(callback(self._chose_problem), "value")
         looks: dict[str, Any] = {"size": "small", "margin": 0, "stylesheets": [CHIPS]}
         self.chips = pmui.CheckButtonGroup(label="Presets", options={"": 0}, **looks)
@@ -200,9 +199,9 @@ class Controls:
 
 
 def _problem_titles() -> dict[str, str]:
-    """The problems that there are proposals for: names and titles."""
+    """The problems that there are proposals for: titles and names."""
     titles: dict[str, str] = {}
     for name in registry.problems():
         title = registry.problem(name).title or name
-        titles[name] = f"{title} ({name})" if title in titles.values() else title
+        titles[f"{title} ({name})" if title in titles else title] = name
     return titles

@@ -49,13 +49,10 @@ class HeadlineView:
         """Says what is known of the state's case."""
         state, settings = self._state, self._state.settings
         problem, pair = state.problem, settings.pair
-        proposals = registry.chosen(settings)
-        names = [
-            name for name in ("q2", "q1_complement") if getattr(proposals, name, None) is not None
-        ]
+        proposals = registry.chosen(settings).by_name
         found = self._found()
         mismatch = level(problem, None, *pair) if found is None else found.level
-        why = lesson(problem, mismatch, settings.draws, names, state.variant)
+        why = lesson(problem, mismatch, settings.draws, proposals, state.variant)
         asked = escape(question(problem, state.y, state.theta))
         self.panel.object = (
             f'<p class="headline" role="status">{asked} {self._answer(found)}</p>'

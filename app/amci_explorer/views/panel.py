@@ -36,7 +36,7 @@ from amci_explorer.words import HELP, TITLES
 # What changes the case to compare with, or how both cases look; and what changes the case's own.
 COMPARING = {"compared", "coordinate", "pair", "logarithmic"}
 SHAPING = {"y", "theta", "variant", "snapshot"} | COMPARING
-PICTURES = {"densities": "proposals", "course": "tumour size"}
+PICTURES = {"proposals": "densities", "tumour size": "course"}
 # A list beside the title, as low as that; its name is read, not shown. Its width is not Panel's:
 # that makes a row as wide as all of its lists together, hidden ones among them.
 SMALL = """
@@ -46,8 +46,6 @@ label { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path
 select { height: 26px !important; padding: 0 22px 0 8px !important; border-radius: 4px;
          font-size: var(--small); color: inherit; background-color: transparent; }
 """
-# Tools lie on the picture; Bokeh would always show them there.
-INNER = ":host { opacity: var(--tools) !important; }"
 
 
 class LivePage(JSComponent):
@@ -93,8 +91,7 @@ class DensityPanel:
                 ("pair", "Pair"),
             )
         }
-        pictures = {words: name for name, words in PICTURES.items()}
-        self._which = select("Picture", pictures, **looks)
+        self._which = select("Picture", PICTURES, **looks)
         self._which.param.watch(callback(self._redraw), "value")
         self._place, self._doubt, title = column(), HTML("", NOTE), TITLES["densities"]
         self._details = Details(title, self._help, self.answers)
@@ -186,7 +183,6 @@ class DensityPanel:
         self.picture = picture
         for name, shown in picture.figures.items():
             dress(shown, name)
-            shown.toolbar.stylesheets = [*shown.toolbar.stylesheets, INNER]
             lighten(shown)
             entitle(shown, self._state.original, self._state.f)
 

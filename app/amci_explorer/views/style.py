@@ -119,6 +119,19 @@ COMPONENTS: dict[str, Any] = {
     },
     "MuiSlider": {"styleOverrides": {"thumb": {"&.Mui-focusVisible": OUTLINE}}},
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": OUTLINE}}},
+    "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": f"{BAR_HEIGHT}px"}}}},
+    "MuiAppBar": {
+        "styleOverrides": {
+            "root": {
+                "backgroundColor": "#17324a",
+                "color": "#ffffff",
+                "& .MuiIconButton-root, & .MuiButton-root": {
+                    "color": "#ffffff",
+                    "borderColor": "currentColor",
+                },
+            }
+        }
+    },
 }
 
 THEME = {
@@ -130,22 +143,7 @@ THEME = {
             "divider": colours["line"],
         },
         "typography": {"fontFamily": FONT},
-        "components": COMPONENTS
-        | {
-            "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": f"{BAR_HEIGHT}px"}}}},
-            "MuiAppBar": {
-                "styleOverrides": {
-                    "root": {
-                        "backgroundColor": "#17324a",
-                        "color": "#ffffff",
-                        "& .MuiIconButton-root, & .MuiButton-root": {
-                            "color": "#ffffff",
-                            "borderColor": "currentColor",
-                        },
-                    }
-                }
-            },
-        },
+        "components": COMPONENTS,
     }
     for mode, colours in PALETTE.items()
 }

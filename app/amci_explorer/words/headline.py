@@ -6,7 +6,7 @@ __all__ = ["answer", "how_extreme", "lesson", "measured", "question"]
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 from amci_core.models import Problem
@@ -89,7 +89,7 @@ def measured(value: float, low: float, high: float) -> tuple[str, int]:
 
 
 def lesson(
-    problem: Problem, level: Level, draws: int, proposals: Sequence[str], variant: str = ""
+    problem: Problem, level: Level, draws: int, proposals: Collection[str], variant: str = ""
 ) -> str:
     """Why there are so many proposals, as HTML with names in the colours of their curves.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from amci_core.amortization import AmortizationMap
 from amci_core.evaluation import ReuseErrors
-from amci_explorer.text import number, percent, pretty
+from amci_explorer.text import number, percent, pretty, table
 from amci_explorer.words.curves import about_reference
 
 
@@ -41,12 +41,7 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
         "α*, β* of the paper": found.paper,
         "u*, the optimum": found.optimum,
     }
-    rows = [
-        f"<tr><th>{name}</th><td>{_pair(*at)}</td><td>{_error(found, *at)}</td></tr>"
-        for name, at in points.items()
-        if at is not None
-    ]
-    head = "<tr><th>estimator</th><th>(α, β)</th><th>ReMSE</th></tr>"
+    rows = [(name, _pair(*at), _error(found, *at)) for name, at in points.items() if at]
     total, failed = sum(found.counts), int(found.failed.max())
     parts = [f"{_counted(found)}.", about_reference(found.truth)]
     if found.prediction_holds and not found.common:
@@ -55,8 +50,7 @@ def about_reuse(found: ReuseErrors, alpha: float, beta: float) -> str:
     if failed:
         parts.append(f"Up to {failed:,} of {found.runs:,} runs have no estimate.")
     text = " ".join(filter(None, parts))
-    table = f"<table>{head}{''.join(rows)}</table>"
-    return f'<div class="wide" tabindex="0">{table}</div><p>{text}</p>'
+    return f"{table(('estimator', '(α, β)', 'ReMSE'), rows)}<p>{text}</p>"
 
 
 def _pair(alpha: float, beta: float) -> str:

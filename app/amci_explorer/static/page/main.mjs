@@ -39,11 +39,11 @@ async function open(wanted) {
 }
 
 /** A native slider of y, theta or the mismatch. */
-function handle({variable, label, low, high, step}) {
+function handle({variable, label, start, end, step}) {
     const part = byId("handle").content.cloneNode(true).firstElementChild
     const input = part.querySelector("input"), output = part.querySelector("output")
     part.prepend(label)
-    Object.assign(input, {min: low, max: high, step})
+    Object.assign(input, {min: start, max: end, step})
     input.addEventListener("input", () => {
         if (variable == "draws") {
             total = Number(input.value)
@@ -180,9 +180,9 @@ function fill() {
 async function follow() {
     const said = new URLSearchParams(location.hash.slice(1)), wanted = said.get("problem")
     await open(Object.hasOwn(problems, wanted) ? wanted : Object.keys(problems)[0])
-    for (const {variable, low, high} of problems[name].handles) {
+    for (const {variable, start, end} of problems[name].handles) {
         const value = Number.parseFloat(said.get(variable))
-        if (Number.isFinite(value)) { here[variable] = [clamp(value, low, high)] }
+        if (Number.isFinite(value)) { here[variable] = [clamp(value, start, end)] }
     }
     show()
 }
