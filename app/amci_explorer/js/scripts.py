@@ -71,17 +71,14 @@ def _add(path: Path, names: dict[Path, str], parts: list[str], above: tuple[Path
     def imported(match: re.Match[str]) -> str:
         return f"const {{{match[1]}}} = {names[(path.parent / match[2]).resolve()]}\n"
 
-    if path.suffix == ".json":
-        names[path] = f"module{len(names)}"
-        parts.append(f"const {names[path]} = {text}")
-        return names[path]
-    exports = EXPORT.findall(text)
-    text = EXPORT.sub("", IMPORT.sub(imported, text))
-    left = LEFT.search(text)
-    if left:
-        raise ValueError(f"{path.name}: cannot be bundled: {left[0]}")
+    if path.suffix != ".json":
+        exports = ", ".join(EXPORT.findall(text))
+        text = EXPORT.sub("", IMPORT.sub(imported, text))
+        if left := LEFT.search(text):
+            raise ValueError(f"{path.name}: cannot be bundled: {left[0]}")
+        text = f"(() => {{\n{text}return {{{exports}}}\n}})()"
     names[path] = f"module{len(names)}"
-    parts.append(f"const {names[path]} = (() => {{\n{text}return {{{', '.join(exports)}}}\n}})()")
+    parts.append(f"const {names[path]} = {text}")
     return names[path]
 
 

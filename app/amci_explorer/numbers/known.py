@@ -16,13 +16,12 @@ from torch import Tensor
 from amci_core.flows import Proposals
 from amci_core.models import Problem
 from amci_explorer.numbers.weighted import FEWEST, LEAST, weighted
+from amci_explorer.problems.settings import Point
 
 # Figures of cases that are kept, of all problems and visitors together.
 KEPT = 16_384
 # Draws from each proposal for an estimated mismatch.
 DRAWS = 1024
-
-Case = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def level_range(problem: Problem, y: Any = None, theta: Any = None) -> tuple[flo
     return found
 
 
-def _case(value: Any) -> Case | None:
+def _case(value: Any) -> Point | None:
     """A hashable copy of y or theta; None where there is none."""
     if value is None:
         return None
@@ -100,7 +99,7 @@ def _case(value: Any) -> Case | None:
 
 
 @lru_cache(KEPT)
-def _known(problem: Problem, what: str, y: Case | None, theta: Case | None) -> Any:
+def _known(problem: Problem, what: str, y: Point | None, theta: Point | None) -> Any:
     """What a problem says of a case, which must be in range; None for what it does not know."""
     problem.check(y, theta)
     try:

@@ -23,7 +23,6 @@ STYLES = {"E1_plus": SHAPES["q1"], "E1_minus": SHAPES["q1_minus"], "E2": SHAPES[
 LEAST_HEIGHT = 0.5
 # The running estimate is scaled to its interval after this share of the draws.
 SHOWN_FROM = 0.03
-SHOWN = ("amci-cv", "amci")
 
 
 def diagnostics(
@@ -118,7 +117,7 @@ def running_estimate(found: Diagnosis, *, dark: bool = False) -> hv.Overlay:
     columns |= {n: np.clip(columns[n], -1e3 * half, 1e3 * half) for n in ("low", "high")}
     columns["draws"] = along.draws
     x = hv.Dimension("draws", label="draws per proposal")
-    amci, plain = (ESTIMATORS[n] for n in SHOWN)
+    amci, plain = ESTIMATORS["amci-cv"], ESTIMATORS["amci"]
     tips = [
         ("draws", "@draws{0,0}"),
         (amci.label, "@value{0.00e+0}"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["TourView"]
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import param
@@ -86,8 +85,8 @@ class TourView:
         self._guide = Guide(count=0, width=0, height=0, margin=0)
         self._guide.param.watch(callback(lambda _: self._follow()), "step")
         self._ways = [
-            flat_button(label, partial(self._move, by))
-            for label, by in (("Next", 1), ("Previous", -1))
+            flat_button("Next", lambda _: self._go(self._step + 1)),
+            flat_button("Previous", lambda _: self._go(self._step - 1)),
         ]
         leave = flat_button("Leave", lambda _: self.close())
         ways = column(*self._ways, leave, gap=6, stylesheet=WAYS, css_classes=["ways"])
@@ -116,9 +115,6 @@ class TourView:
         self._guide.param.update(count=0, lit="")
         hide(self.panel, True)
         self._moved()
-
-    def _move(self, by: int, _: Any) -> None:
-        self._go(self._step + by)
 
     def _follow(self) -> None:
         if self._guide.step != self._step:
