@@ -574,10 +574,9 @@ def bad_value(
             bad, hint = positive & (value < 0), f". {BOTH_SIGNS}"
         if bad.any():
             case, i = bad.nonzero()[0].tolist()
-            at = {"x": x[case, i], "y": y[case], "theta": None if theta is None else theta[case]}
-            points = [f"{k} = {place(v)}" for k, v in at.items() if v is not None and len(v)]
+            at = places(x=x[case, i], y=y[case], theta=None if theta is None else theta[case])
             count = f"as at {int(bad.sum()):,} of {bad.numel():,} points{hint}"
-            return method, f"is {float(value[case, i]):.3g} at {', '.join(points)}, {count}"
+            return method, f"is {float(value[case, i]):.3g} at {at}, {count}"
     return None
 
 
@@ -586,6 +585,11 @@ def within(support: Any, x: Tensor) -> Tensor:
     inside: Tensor = support.check(x)
     # Some that name an event axis, such as stacked ones, answer for each coordinate all the same.
     return inside.all(-1) if inside.ndim == x.ndim else inside
+
+
+def places(**points: Tensor | None) -> str:
+    """Points (D,) by their names in a message, those that there are."""
+    return ", ".join(f"{k} = {place(v)}" for k, v in points.items() if v is not None and len(v))
 
 
 def place(point: Tensor) -> str:

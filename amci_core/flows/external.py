@@ -24,7 +24,7 @@ import normflows as nf
 import torch
 from torch import Tensor
 
-from amci_core.checking import affordable, contradiction, place
+from amci_core.checking import affordable, contradiction, place, places
 from amci_core.flows.conditioner import Inputs, flat_cases
 from amci_core.flows.density import ConditionalDensity, Proposal, Trainable, TransformedDensity
 from amci_core.flows.supports import Coordinates, bounds, coordinate_bijectors
@@ -121,8 +121,7 @@ def external(make: Any, problem: Problem) -> External:
             reason += ". For float32 weights call .double()"
         raise ValueError(reason) from error
     if mistake is not None:
-        at = [f"{name} = {place(v)}" for name, v in case.items() if v is not None and len(v)]
-        raise ValueError(f"{mistake[0]}: {mistake[1]}; at {', '.join(at)}")
+        raise ValueError(f"{mistake[0]}: {mistake[1]}; at {places(**case)}")
     return made
 
 

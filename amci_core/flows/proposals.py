@@ -184,17 +184,14 @@ class Proposals:
             (0, 1, 2)
         """
         problem = check_problem(problem)
-        negated = None if problem.nonnegative else problem.with_negated_f()
-        return cls(
-            problem.name,
-            DEFENSIVE,
-            DefensiveComponent(problem, "E1_plus"),
-            None if negated is None else DefensiveComponent(negated, "E1_plus"),
-            None if problem.knows_evidence else DefensiveComponent(problem, "E2"),
-            {"note": "Nothing has been trained: the problem's defensive density draws."},
-            fingerprint=problem.fingerprint,
-            source=problem,
-        )
+        parts: Any = {"q1_plus": DefensiveComponent(problem, "E1_plus")}
+        if not problem.nonnegative:
+            parts["q1_minus"] = DefensiveComponent(problem.with_negated_f(), "E1_plus")
+        if not problem.knows_evidence:
+            parts["q2"] = DefensiveComponent(problem, "E2")
+        note = "Nothing has been trained: the problem's defensive density draws."
+        of: Any = {"fingerprint": problem.fingerprint, "source": problem}
+        return cls(problem.name, DEFENSIVE, **parts, card={"note": note}, **of)
 
     @property
     def verdict(self) -> str | None:

@@ -226,8 +226,7 @@ class _Training:
         complete = self._record["complete"]
         self._left = [name for name in names if name not in complete]
         # By a recipe the number of steps is known, and takes as long as it takes.
-        timed = minutes is not None and not choices.terms
-        self._seconds = 60 * minutes if minutes is not None and timed else math.inf
+        self._seconds = math.inf if minutes is None or choices.terms else 60 * minutes
         self._evaluations = self._record.get("cost", {}).get("evaluations", 0) - Target.evaluations
         self._began = clock.now() - sum(self._record["seconds"].get(n, 0.0) for n in complete)
         if q2 is not None:
