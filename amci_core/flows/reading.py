@@ -3,8 +3,8 @@ r"""How networks read y: exchangeable observations sorted, beside their mean and
 Eight lifetimes of one law come in an order that says nothing. A network that reads them one by one
 has to learn from examples that 8! orders mean the same. Where coordinates of y can change places
 without a change of p(y | x), it reads their order statistics, and the mean and the standard
-deviation that most posteriors depend on. Coordinates that no draw has negative are read by their
-logarithm.
+deviation that most posteriors depend on. Coordinates that cannot be negative are read by their
+logarithm. Both are tried at draws.
 
 References:
     Zaheer et al., Deep Sets, 2017, for functions of exchangeable inputs.
@@ -56,16 +56,19 @@ def reading_of(problem: Problem) -> Reading | None:
         return None
     y, _ = problem.sample_cases(DRAWS, generator)
     y = y.double()
-    positive = (y >= 0).all(0)
+    counts = bool(np.any(problem.y.whole))
+    # Values on the line may be positive by chance, but then they are not skewed.
+    known = torch.from_numpy(problem.y.ends[0] >= 0)
+    positive = (y >= 0).all(0) & (known | (y.quantile(0.98, 0) > 4 * y.median(0).values))
     # Of counts about one half.
-    unit = y.clamp(min=0.5 if problem.y.whole else 0.0).quantile(0.02, 0)
+    unit = y.clamp(min=0.5 if counts else 0.0).quantile(0.02, 0)
     for first, end in groups:
         unit[first:end] = unit[first:end].mean() * positive[first:end].all()
     reading: dict[str, Any] = {
         "groups": groups,
         "unit": [float(f"{u:.3g}") for u in unit.where(positive, 0.0).tolist()],
         # Equal counts have no spread.
-        "least_spread": 0.1 if problem.y.whole else 1e-30,
+        "least_spread": 0.1 if counts else 1e-30,
     }
     low, high = np.quantile(summaries(y, reading).numpy(), LEVELS, axis=0)
     width = np.maximum(high - low, 1e-6 * (1 + np.abs(low)))

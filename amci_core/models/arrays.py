@@ -6,6 +6,7 @@ __all__ = ["ArrayDistribution", "Function", "as_array", "as_torch", "numbers", "
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, partial
@@ -101,15 +102,24 @@ class Function:
     def _result(self, rows: list[Tensor], draws: tuple[Any, ...]) -> Any:
         if self.vectorized:
             if self.takes_arrays is None:
-                some = [row[:21] for row in rows]
+                some, first = [row[:21] for row in rows], deepcopy(draws)
                 self.takes_arrays = takes_arrays(self.function, *some, *deepcopy(draws))
-            return self.function(*(map(as_array, rows) if self.takes_arrays else rows), *draws)
+                # What pairs all points with one another is refused before it fills the memory.
+                numbers(self.name, self._result(some, first), len(some[0]), bool(draws))
+            # Copies, which a function may change.
+            return self.function(
+                *map(as_array if self.takes_arrays else torch.clone, rows), *draws
+            )
         columns = [row.tolist() if row.ndim == 1 else list(as_array(row)) for row in rows]
         if self.processes == 1 or draws:
             return list(map(self.function, *columns, *map(repeat, draws)))
-        at_point = partial(_in_worker, cloudpickle.dumps(self.function))
+        at_point = partial(_in_worker, self.name, cloudpickle.dumps(self.function))
         size = max(1, len(columns[0]) // (4 * self.processes))
-        return list(_workers(self.processes).map(at_point, *columns, chunksize=size))
+        try:
+            return list(_workers(self.processes).map(at_point, *columns, chunksize=size))
+        except BrokenProcessPool:
+            _workers.cache_clear()
+            raise
 
 
 def numbers(name: str, value: Any, n: int, vectors: bool) -> Tensor:
@@ -124,7 +134,12 @@ def numbers(name: str, value: Any, n: int, vectors: bool) -> Tensor:
     Raises:
         ValueError: it has another shape, or holds no real numbers.
     """
-    tensor = value.detach() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    if isinstance(value, Tensor):
+        tensor = value.detach()
+    else:
+        array = np.array(value)
+        # Objects and long doubles, which torch does not know.
+        tensor = torch.from_numpy(array.astype(float) if array.dtype.char in "Og" else array)
     if tensor.shape[:1] != (n,) or tensor.ndim > 1 + vectors or tensor.is_complex():
         raise ValueError(
             f"{name}: expected real numbers of shape ({n},){f' or ({n}, D)' * vectors}, one "
@@ -138,8 +153,9 @@ _workers = cache(ProcessPoolExecutor)
 _unpacked = cache(cloudpickle.loads)
 
 
-def _in_worker(packed: bytes, *point: Any) -> Any:
-    return _unpacked(packed)(*point)
+def _in_worker(name: str, packed: bytes, *point: Any) -> Any:
+    with named(name):
+        return _unpacked(packed)(*point)
 
 
 class ArrayDistribution(Distribution):

@@ -23,6 +23,7 @@ from torch.distributions import (
     VonMises,
     constraints,
 )
+from torch.distributions.constraint_registry import biject_to
 from torch.distributions.constraints import Constraint
 from torch.distributions.transforms import Transform, _InverseTransform
 from torch.distributions.utils import _sum_rightmost
@@ -48,6 +49,8 @@ Given = Distribution | Sequence[Distribution]
 Target = Callable[[Tensor, Tensor | None], Tensor]
 # Draws that ranges are taken from and f is tried at.
 DRAWS = 10_000
+# So many times as far from its mean the prior's draws are moved to look for an f beyond a bound.
+WIDTHS = 1.0, 4.0, 16.0
 # A density or f is tried at points of this shape, against parameters of (7, 1).
 TRIED = (7, 3)
 
@@ -256,7 +259,8 @@ class _Model(Problem):
         if name not in self._takes_arrays:
             self._takes_arrays[name] = takes_arrays(function, *values)
         with np.errstate(all="ignore"):  # torch warns of no overflow
-            return function(*(map(as_array, values) if self._takes_arrays[name] else values))
+            # Copies, which a function may change.
+            return function(*map(as_array if self._takes_arrays[name] else torch.clone, values))
 
     def _of_y(self, x: Tensor) -> _SideBySide:
         """The distribution of y at x (*, D)."""
@@ -655,6 +659,11 @@ def _side_of_theta(problem: Problem, sign: int, draws: int) -> Callable[[Any], C
     x, theta = problem.sample_prior(draws, generator), problem.sample_theta(draws, generator)
     assert theta is not None
     theta = theta.to(x)
+    # Far out, too, in units of the prior's spread: y may lead there.
+    to_support = biject_to(problem.support)
+    z = to_support.inv(x.double())
+    width = torch.tensor(WIDTHS).to(z).repeat(len(z))[: len(z), None]
+    x = to_support(z.mean(0) + width * (z - z.mean(0)))
     positive = sign * problem.f(x, theta) > 0
     end = torch.full_like(theta, math.inf)
     beside = theta.nextafter(end), theta.nextafter(-end)

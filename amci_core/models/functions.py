@@ -17,11 +17,14 @@ from torch import Tensor
 from amci_core._arguments import check_count
 from amci_core.models.arrays import ArrayDistribution, Function, numbers
 from amci_core.models.base import Array, Problem
+from amci_core.models.contract import FunctionError
 from amci_core.models.contract import named as naming
 from amci_core.models.distributions import DRAWS, made_of
 
 # Draws that functions of one point are tried at.
 FEW_DRAWS = 1000
+# Draws by which a sampler is tried.
+TRIED = 32
 Bound = float | Sequence[float]
 
 
@@ -113,7 +116,8 @@ def problem_from(
         given["f"] = function("f", target, (of_x, *of_theta))
     if sample_likelihood is not None:
         sample = function("sample_likelihood", sample_likelihood, (of_x,))
-        y = sample(prior.sample((2,)), rng=np.random.default_rng(0))
+        some = prior.sample((TRIED,))
+        y = _follows("sample_likelihood", lambda rng: sample(some, rng=rng))
         density = function("log_likelihood", log_likelihood, (of_x, y.ndim - 1))
         given["likelihood"] = lambda x: ArrayDistribution(
             partial(density, x),
@@ -138,21 +142,46 @@ def _law(
         with naming(name):
             return numbers(name, sampler(n, rng), n, True)
 
-    with torch.random.fork_rng(devices=[]):
-        event = draws(2, np.random.default_rng(0)).shape[1:]
+    event = _follows(name, lambda rng: draws(TRIED, rng)).shape[1:]
     with naming("bounds"):
-        ends = [torch.tensor(bound).double().expand(event) for bound in bounds]
+        low, high = ends = [torch.tensor(bound).double().expand(event) for bound in bounds]
+        if not (low < high).all():
+            raise ValueError(f"bounds: expected the least values, then the largest, got {bounds}")
     density = log_density and log_density((len(event),))
     return ArrayDistribution(
         density, lambda shape, rng: draws(shape.numel() // event.numel(), rng), ends, ((), event)
     )
 
 
+def _follows(name: str, draw: Callable[[np.random.Generator], Tensor]) -> Tensor:
+    """A sampler's draws (n,) or (n, D), which have to follow rng or torch's global generator."""
+
+    def drawn(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        return draw(np.random.default_rng(seed))
+
+    with torch.random.fork_rng(devices=[]):
+        first, again, other = map(drawn, (0, 0, 1))
+    fixed = torch.equal(first, other) and len(first.unique(dim=0)) > 1
+    if fixed or not torch.equal(first, again) or not first.numel():
+        raise ValueError(
+            f"{name}: expected finite draws, the same by the same rng and others by another. Draw "
+            "by it, such as rng.normal(size=n)"
+        )
+    return first
+
+
 def _at_named(
     f: Any, named: Any, prior: ArrayDistribution, vectorized: bool, x: Any, *theta: Any
 ) -> Any:
     """f of the arrays that `named` makes of x, at points or, unless vectorized, at a point."""
-    arrays = named(np.asarray(x).reshape(-1, prior.event_shape.numel()))
+    rows = np.asarray(x).reshape(-1, prior.event_shape.numel())
+    arrays = named(rows)
+    sizes = {np.shape(array)[:1] for array in arrays.values()}
+    if sizes != {(len(rows),)}:
+        raise FunctionError(
+            f"named: expected arrays with {len(rows)} rows, one for each point, got {sizes}"
+        )
     return f(arrays if vectorized else {k: array[0] for k, array in arrays.items()}, *theta)
 
 
@@ -169,6 +198,7 @@ def check_observed(
     Raises:
         ValueError: some are left out, or there are further terms beside y.
     """
+    observed = [observed] if isinstance(observed, str) else observed
     chosen = [*known] if observed is None else [*observed]
     if chosen and sorted(chosen) != sorted(known):
         raise ValueError(
@@ -184,11 +214,12 @@ def check_observed(
 
 
 def check_latents(refused: Iterable[str]) -> None:
-    """Refuses latent variables, by their names, that are discrete or have no proper prior."""
+    """Refuses latent variables, by their names, that have no proper density on the line."""
     for name in refused:
         raise ValueError(
-            f"model: expected latent variables with a density, got {name}, which is discrete or "
-            "has an improper prior. Sum it out (marginalize), or give it a prior such as Normal"
+            f"model: expected latent variables with a density, got {name}, which is discrete, on "
+            "a circle or ordered, or has an improper prior. Sum it out (marginalize), or give it "
+            "a prior such as Normal"
         )
 
 

@@ -80,7 +80,11 @@ def _functions(
 
     def sites(model: Any) -> dict[str, Any]:
         trace = handlers.trace(model).get_trace(*args, **kwargs)
-        return {name: site for name, site in trace.items() if site["type"] == "sample"}
+        return {
+            name: site | {"value": jax.numpy.asarray(site["value"])}
+            for name, site in trace.items()
+            if site["type"] == "sample"
+        }
 
     def joined(sites: dict[str, Any]) -> Any:
         """Values of y, and how to split them."""

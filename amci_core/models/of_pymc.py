@@ -53,12 +53,16 @@ def from_pymc(
         0.122...
     """
     needs("from_pymc", "PyMC", "pymc")
+    if not getattr(model, "free_RVs", None):
+        raise ValueError(f"model: expected a pymc.Model with latent variables, got {model!r:.60}")
     potentials = [term.name for term in model.potentials]
     names = check_observed(observed, [rv.name for rv in model.observed_RVs], potentials)
     check_latents(
         rv.name
         for rv in model.free_RVs
-        if "float" not in rv.dtype or getattr(rv.owner.op, "name", "") in ("flat", "half_flat")
+        if "float" not in rv.dtype
+        or getattr(rv.owner.op, "name", "") in ("flat", "half_flat")
+        or getattr(model.rvs_to_transforms[rv], "name", "") in ("circular", "ordered")
     )
     return problem_from(f=f, **_functions(model, [model[name] for name in names]), **options)
 
@@ -117,9 +121,11 @@ class _Batched:
     def __init__(self, graphs: list[Any], inputs: list[Any], shapes: list[Any]) -> None:
         import pymc
         import pytensor.tensor as pt
+        from pymc.logprob.utils import local_check_parameter_to_ninf_switch
         from pymc.pytensorf import find_rng_nodes
         from pytensor.graph.fg import FunctionGraph
         from pytensor.graph.replace import vectorize_graph
+        from pytensor.graph.rewriting.basic import in2out
         from pytensor.graph.rewriting.utils import rewrite_graph
         from pytensor.tensor.random.op import RandomVariable
 
@@ -128,6 +134,8 @@ class _Batched:
         self._rngs = len(rngs)
         graph = FunctionGraph(outputs=graphs, clone=True, copy_inputs=False)
         rewrite_graph(graph, include=("inline_ofg_expansion",), clone=False)
+        # Before there is a batch: a check of parameters is of one row then, not of all at once.
+        in2out(local_check_parameter_to_ninf_switch).rewrite(graph)
         # A batch of zeros in the first parameter of every draw makes it a batch of draws.
         for node in graph.toposort():
             if isinstance(node.op, RandomVariable):

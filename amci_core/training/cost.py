@@ -119,8 +119,11 @@ def in_words(cost: Mapping[str, Any]) -> str:
     """What a training has cost, in a sentence.
 
     Example:
-        >>> in_words({"evaluations": 3_100_000, "seconds": 61.2, "prices": {"MCMC": 900.0}})
-        '3.1 million density evaluations in 61 s; pays never against MCMC (1,000 draws each)'
+        >>> text = in_words({"evaluations": 3_100_000, "seconds": 61.2, "prices": {"MCMC": 900.0}})
+        >>> text.partition("; ")[0]
+        '3.1 million density evaluations in 61 s'
+        >>> text.partition("; ")[2]
+        'pays never against MCMC (1,000 draws each, means over cases)'
     """
     n, against = cost["evaluations"], list[str]()
     for name, price in cost["prices"].items():
@@ -129,5 +132,5 @@ def in_words(cost: Mapping[str, Any]) -> str:
         against.append(f"{after} against {name}")
     spent = f"{n / 1e6:.3g} million" if n >= 1e6 else f"{n:,}"
     text = f"{spent} density evaluations in {cost['seconds']:.0f} s"
-    pays = f"; pays {', '.join(against)} ({QUERY:,} draws each)"
+    pays = f"; pays {', '.join(against)} ({QUERY:,} draws each, means over cases)"
     return text + pays if against else text

@@ -318,7 +318,12 @@ def _checked(
         level = MORE_DRAWS
     if missed > LARGEST_MISSED:
         level = NO_TRUST
-    error = float(e.relative_standard_error) * math.sqrt(e.draws / QUERY)
+    # Of an f with both signs relative to E|f|: mu may be zero.
+    scale = abs(float(e.value))
+    if "E1_minus" in e.terms:
+        logs = [e.terms[name].log_value for name in ("E1_plus", "E1_minus")]
+        scale = float(np.exp(np.logaddexp(*logs) - e.terms["E2"].log_value))
+    error = float(e.standard_error) / max(scale, 1e-300) * math.sqrt(e.draws / QUERY)
     return {
         "y": y.tolist() if problem.y else None,
         "theta": None if theta is None else theta.tolist(),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch.distributions import Exponential, Independent, Normal, Poisson
+from torch.distributions import Exponential, Independent, Normal, Poisson, Uniform
 
 import amci_core as amci
 from amci_core.flows import FAMILIES
@@ -92,3 +92,34 @@ def test_equal_counts_and_zeros_are_read_as_numbers() -> None:
     assert reading is not None
     y = torch.tensor([[0.0, 1e-9, 2.0, 0.0, 0.0, 1.0]], dtype=torch.float64)
     assert summaries(y, reading).isfinite().all()
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_the_unit_of_measurement_makes_no_difference(unit: float) -> None:
+    """What is read of lifetimes, in units of its own range, is the same in days and in hours."""
+
+    def lifetimes(x: torch.Tensor) -> Independent:
+        return Independent(Exponential((x / unit)[..., None].expand(*x.shape, 4)), 1)
+
+    problem = amci.model(prior=Uniform(0.5, 2.0), likelihood=lifetimes, f="x > 1")
+    reading = reading_of(problem)
+    assert reading is not None
+    y = torch.tensor([[0.5, 0.1, 3.0, 0.7]], dtype=torch.float64) * unit
+    centre, half_width = (torch.tensor(reading[k]) for k in ("centre", "half_width"))
+    in_days = torch.tensor([-0.2136, 0.2129, -0.0431, 0.5442, 0.0986, 0.6322, 0.3217, 0.6090])
+    read = ((summaries(y, reading) - centre) / half_width)[0]
+    torch.testing.assert_close(read, in_days.double(), atol=0.01, rtol=0)
+
+
+def test_values_on_the_line_that_are_positive_by_chance_stay_apart() -> None:
+    problem = amci.model(
+        prior=Normal(7.0, 1.0),
+        likelihood=lambda x: Independent(Normal(x[..., None].expand(*x.shape, 3), 1.0), 1),
+        f="x > 8",
+    )
+    reading = reading_of(problem)
+    assert reading is not None
+    y = torch.tensor([[-1.0, -3.0, -2.0], [-6.0, -7.0, -5.0]], dtype=torch.float64)
+    # Sorted values and their mean.
+    expected = [[-3.0, -2.0, -1.0, -2.0], [-7.0, -6.0, -5.0, -6.0]]
+    torch.testing.assert_close(summaries(y, reading)[:, :4], torch.tensor(expected).double())

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import os
 import pickle
 
 import numpy as np
@@ -191,8 +192,9 @@ HERE = r"in test_functions\.py, line \d+"
         ("log_prior", lambda x: np.log(x).sum(-1), "expected a finite log density at its own dr"),
         ("log_likelihood", lambda x: x, "raised TypeError.*It takes all points at once, a row"),
         ("log_likelihood", None, "raised TypeError: .*Pass a function"),
-        ("sample_likelihood", lambda x, rng: rng.normal(size=3), r".*\(2, D\).* of shape \(3,\)"),
+        ("sample_likelihood", lambda x, rng: rng.normal(size=3), r".*\(21, D\).* of shape \(3,\)"),
         ("bounds", (0.0, [1.0] * 3), "raised RuntimeError: The expanded size"),
+        ("bounds", (5.0, -5.0), "expected the least values, then the largest"),
         ("processes", 2, "expected a whole number from 1 to 1, got 2"),
     ],
 )
@@ -202,7 +204,33 @@ def test_what_is_wrong_is_refused_with_the_line(argument, value, message):
         amci.problem_from(**given)
 
 
-def test_a_sampler_that_does_not_follow_rng_is_noticed():
-    given = SAMPLERS | {"sample_prior": lambda n, rng: np.random.default_rng().normal(size=n)}
-    problem = amci.problem_from(**given, log_prior=norm.logpdf, f=lambda x, theta: x > theta)
-    assert "draws differ for the same seed" in str(amci.check(problem))
+@pytest.mark.parametrize(
+    ("sampler", "draw"),
+    [
+        ("sample_prior", lambda n, rng: np.random.default_rng().normal(size=(n, 2))),
+        ("sample_prior", lambda n, rng: np.random.default_rng(3).normal(size=(n, 2))),
+        ("sample_prior", lambda n, rng: np.full((n, 2), np.nan)),
+        ("sample_theta", lambda n, rng: np.linspace(0.0, 2.0, n)),
+        ("sample_likelihood", lambda x, rng: np.random.default_rng(0).normal(x[:, 0])),
+    ],
+)
+def test_a_sampler_that_does_not_follow_rng_is_refused(sampler, draw):
+    with pytest.raises(ValueError, match=f"^{sampler}: expected finite draws, the same by the"):
+        amci.problem_from(**IN_NUMPY["all points"] | {sampler: draw})
+
+
+def test_names_have_a_row_for_each_point():
+    given = IN_NUMPY["all points"] | {"f": lambda v, theta: v["first"] > theta}
+    with pytest.raises(ValueError, match=r"^named: expected arrays with 21 rows"):
+        amci.problem_from(**given, named=lambda x: {"first": x[:1, 0]})
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_does_not_take_others_with_it():
+    given = IN_NUMPY["processes"]
+    with pytest.raises(ValueError, match=r"^f: raised BrokenProcessPool"):
+        amci.problem_from(**given | {"f": lambda x, theta: os._exit(1)})
+    problem = amci.problem_from(**given)
+    assert problem.f(torch.ones(3, 2).double(), torch.zeros(1, 1).double()).tolist() == [1.0] * 3
+    with pytest.raises(ValueError, match=f"^f: raised ZeroDivisionError {HERE}"):
+        amci.problem_from(**given | {"f": lambda x, theta: 1 / 0})

@@ -340,3 +340,27 @@ def test_a_bound_on_one_of_several_coordinates_is_found():
         prior=[td.Normal(0.0, 1.0)] * 2, f="x1 + x2 > theta", theta=td.Uniform(0.0, 3.0)
     )
     assert total.support_plus(theta) is total.support
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, t: (x[..., 0] > t) | (x[..., 1] > 4.5),
+        lambda x, t: (x[..., 0] > t) | (x[..., 1] > 6.0),
+        lambda x, t: (x[..., 0] > t) | (x[..., 0] < -7.0),
+        lambda x, t: (x[..., 0] > t) & (x[..., 1] > -5.0),
+    ],
+)
+def test_an_f_with_a_second_region_far_out_has_no_bound(f):
+    """The prior hardly ever draws there, but y may lead there."""
+    made = amci.model(prior=[td.Normal(0.0, 1.0)] * 2, f=f, theta=td.Uniform(0.0, 4.0))
+    assert made.support_plus(torch.tensor([[3.0]])) is made.support
+    complement = made.complement()
+    assert complement.support_plus(torch.tensor([[3.0]])) is complement.support
+
+
+def test_functions_that_change_their_input_change_a_copy():
+    problem = exceeds(f=lambda x, theta: x.sub_(theta) > 0)
+    assert float(problem.truth(1.0, 2.0)) == pytest.approx(float(exceeds().truth(1.0, 2.0)))
+    e = amci.estimate(problem, "defensive", y=1.0, theta=2.0, draws=20_000)
+    assert abs(e.value - problem.truth(1.0, 2.0)) < 4 * e.standard_error

@@ -106,7 +106,10 @@ def test_estimates_of_a_conjugate_model_agree_with_the_closed_form():
 @pytest.mark.parametrize(
     ("write", "said"),
     [
-        (lambda: pm.Flat("wide"), "got wide, which is discrete or has an improper prior"),
+        (
+            lambda: pm.Flat("wide"),
+            "got wide, which is discrete, on a circle or ordered, or has an improper prior",
+        ),
         (lambda: pm.Poisson("k", 2.0), "got k, which is discrete"),
         (lambda: [schools(), pm.Potential("more", pm.math.constant(0.0))], "do not follow more"),
         (lambda: pm.AR("walk", [0.5], steps=4), "draws in batches, unlike AR"),
@@ -116,3 +119,43 @@ def test_a_model_that_is_not_taken_is_refused_in_a_line(write, said):
     with pytest.raises(ValueError, match=said) as error:
         amci.from_pymc(build(write), f=lambda v: 1.0)
     assert "\n" not in str(error.value)
+
+
+def test_a_row_far_out_leaves_the_others_of_its_batch_as_they_are():
+    """There sigma underflows to zero, which PyMC's check of parameters refuses."""
+    data = np.array([1.0, 2.0, 3.0])
+    with pm.Model() as model:
+        a, s = pm.Normal("a", 0.0, 1.0), pm.HalfNormal("s", 1.0)
+        pm.Normal("y", a, s, observed=data)
+    problem = amci.from_pymc(model, f=lambda v: v["s"] / (1 + v["a"] ** 2))
+    x = torch.tensor([[1.3, 0.29], [1.0, 0.1], [0.0, -800.0]], dtype=torch.float64)
+    expected = [stats.norm(a, math.exp(log_s)).logpdf(data).sum() for a, log_s in x[:2].tolist()]
+    found = problem.log_likelihood(x, torch.tensor(data).expand(3, -1)).tolist()
+    np.testing.assert_allclose(found, [*expected, -math.inf])
+    # By quadrature over a and s.
+    u, w = np.polynomial.legendre.leggauss(200)
+    a, s = 6 * u[:, None], 4 + 4 * u
+    p = stats.norm.pdf(a) * stats.halfnorm.pdf(s)
+    p = p * np.prod([stats.norm.pdf(y, a, s) for y in data], 0) * w * w[:, None]
+    mu = (p * s / (1 + a**2)).sum() / p.sum()
+    found = amci.reference_value(problem, y=data)
+    assert abs(found.value / mu - 1) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: pm.VonMises("angle", 0.0, 2.0),
+        lambda: pm.Normal(
+            "angle",
+            0.0,
+            1.0,
+            shape=2,
+            transform=pm.distributions.transforms.ordered,
+            initval=[0.0, 1.0],
+        ),
+    ],
+)
+def test_latents_without_a_density_on_the_line_are_refused(write):
+    with pytest.raises(ValueError, match=r"^model: expected latent .*got angle"):
+        amci.from_pymc(build(write), f=lambda v: v["angle"])

@@ -90,7 +90,7 @@ def test_break_even_is_where_both_bills_are_the_same():
     spent = {"evaluations": 9_000, "seconds": 5.0, "prices": {"prior draws": 1_200, "MCMC": 900.0}}
     assert cost.in_words(spent) == (
         "9,000 density evaluations in 5 s; pays after 45 queries against prior draws, "
-        "never against MCMC (1,000 draws each)"
+        "never against MCMC (1,000 draws each, means over cases)"
     )
 
 
