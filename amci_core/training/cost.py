@@ -78,12 +78,13 @@ def prices(
         of_draws = np.square(e.relative_standard_error)
         of_query = np.maximum(of_draws * DRAWS / QUERY, LEAST_ERROR**2)
         found = {"prior draws": np.exp(log_sum_exp(log_w + log_L + log_square)) / of_query}
+        variance = posterior * np.square(e.value)
     if problem.y is not None:
         rows = np.array([resampled_rows(w) for w in log_w])[:, :: DRAWS // CHAINS][:, :CHAINS]
         starts = x[torch.arange(CASES)[:, None], torch.from_numpy(rows)]
         chains = Ensemble(target, y, theta, CHAINS, generator)
         chains.replace(torch.arange(CASES), target.to_support.inverse(starts, None)[0])
-        tau = _autocorrelation_times(chains, posterior * np.square(e.value), until)
+        tau = _autocorrelation_times(chains, variance, until)
         if tau is not None:
             found["MCMC"] = np.maximum(tau, 1.0) * posterior / of_query
     known = ~np.isnan(sum(found.values()))
