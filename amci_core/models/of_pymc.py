@@ -6,6 +6,7 @@ __all__ = ["from_pymc"]
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,14 @@ class _Batched:
         import pytensor.tensor as pt
         from pymc.logprob.utils import local_check_parameter_to_ninf_switch
         from pymc.pytensorf import find_rng_nodes
+        from pytensor.compile.mode import get_mode
+        from pytensor.compile.ops import ViewOp
         from pytensor.graph.fg import FunctionGraph
         from pytensor.graph.replace import vectorize_graph
         from pytensor.graph.rewriting.basic import in2out
         from pytensor.graph.rewriting.utils import rewrite_graph
+        from pytensor.scalar import add, mul
+        from pytensor.tensor.elemwise import Elemwise
         from pytensor.tensor.random.op import RandomVariable
 
         self._kinds = shapes, [value.dtype for value in inputs]
@@ -136,9 +141,14 @@ class _Batched:
         rewrite_graph(graph, include=("inline_ofg_expansion",), clone=False)
         # Before there is a batch: a check of parameters is of one row then, not of all at once.
         in2out(local_check_parameter_to_ninf_switch).rewrite(graph)
-        # A batch of zeros in the first parameter of every draw makes it a batch of draws.
+        # A batch of zeros in the first parameter of every draw makes it a batch of draws. NumPy
+        # would take views, as of deterministics, and sums of three arrays number by number.
         for node in graph.toposort():
-            if isinstance(node.op, RandomVariable):
+            if isinstance(node.op, ViewOp):
+                graph.replace(node.outputs[0], node.inputs[0])
+            elif isinstance(node.op, Elemwise) and node.op.scalar_op in (add, mul):
+                graph.replace(node.outputs[0], reduce(node.op, node.inputs), import_missing=True)
+            elif isinstance(node.op, RandomVariable):
                 at = len(node.inputs) - len(node.op.dist_params(node))
                 graph.change_node_input(node, at, node.inputs[at] + zero, import_missing=True)
         given = [pt.tensor(dtype=value.dtype, shape=(None, *value.type.shape)) for value in inputs]
@@ -151,8 +161,8 @@ class _Batched:
                 "model: expected variables that PyTensor draws in batches, unlike AR, "
                 "NormalMixture and LKJCholeskyCov. Write them by others"
             ) from error
-        options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
-        self._function = pymc.compile([n, *given], batch, **options)
+        mode = get_mode("FAST_COMPILE").excluding("local_add_canonizer", "local_mul_canonizer")
+        self._function = pymc.compile([n, *given], batch, mode=mode, on_unused_input="ignore")
 
     def __call__(self, rows: Array, rng: np.random.Generator | None = None) -> list[Array]:
         ends = np.cumsum([math.prod(shape) for shape in self._kinds[0]])[:-1]
