@@ -18,6 +18,8 @@ CONSTRAINTS ?= constraints.txt
 FOLDER ?= static
 
 EXTRAS := [test,notebooks,docs]
+# Models written elsewhere; a comma would end an argument of `call`.
+MODELS := [pymc,numpyro]
 VENV := .venv
 BIN := $(VENV)/bin
 # The constraints for this environment: PyTorch's version in them is that of TORCH, with its build.
@@ -133,7 +135,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 $(VENV)/.installed-models: $(VENV)/.installed-test
 	@echo "Installing PyMC and NumPyro"
-	@$(call install,--editable ".[pymc,numpyro]")
+	@$(call install,--editable ".$(MODELS)")
 	@touch $@
 
 $(VENV)/.created:

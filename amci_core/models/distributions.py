@@ -98,7 +98,8 @@ def model(
 
     Warning:
         f counts as nonnegative if it is so at 10,000 draws of the prior and at draws of broader
-        densities, and as zero on one side of theta if it is so at 40,000 points.
+        densities, and as zero on one side of theta in one coordinate if it is so at 50,000 points,
+        out to 16 times the prior's spread.
 
     Example:
         >>> from torch.distributions import Normal, Uniform
