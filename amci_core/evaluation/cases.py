@@ -79,6 +79,7 @@ class Cases:
     """
 
     def __init__(self, rows: pd.DataFrame) -> None:
+        self._rows = rows
         first = rows.drop_duplicates("case")
         self.number: Array = first["case"].to_numpy()
         self.y, self.theta = (np.stack(first[name].to_list()) for name in ("y", "theta"))
@@ -91,6 +92,13 @@ class Cases:
 
     def __len__(self) -> int:
         return len(self.number)
+
+    def only(self, rank: int) -> Cases:
+        """The case of that rank, alone."""
+        return Cases(self._rows[self._rows["case"] == self.number[rank]])
+
+    def __repr__(self) -> str:
+        return f"Cases: {len(self.number):,} cases with errors of {', '.join(self.by_name)}"
 
     def against_bound(self, name: str) -> tuple[list[float], list[float], list[float]]:
         """Shares of cases below the bound, surely below, and undecided, for B totals each.

@@ -6,7 +6,6 @@ __all__ = ["ArrayDistribution", "Function", "as_array", "as_torch", "numbers", "
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, partial
@@ -115,11 +114,9 @@ class Function:
             return list(map(self.function, *columns, *map(repeat, draws)))
         at_point = partial(_in_worker, self.name, cloudpickle.dumps(self.function))
         size = max(1, len(columns[0]) // (4 * self.processes))
-        try:
-            return list(_workers(self.processes).map(at_point, *columns, chunksize=size))
-        except BrokenProcessPool:
-            _workers.cache_clear()
-            raise
+        # Anew for each call: workers that wait would hold the pipes of their parent.
+        with ProcessPoolExecutor(self.processes) as workers:
+            return list(workers.map(at_point, *columns, chunksize=size))
 
 
 def numbers(name: str, value: Any, n: int, vectors: bool) -> Tensor:
@@ -149,7 +146,6 @@ def numbers(name: str, value: Any, n: int, vectors: bool) -> Tensor:
     return tensor if tensor.dtype == torch.bool else tensor.double()
 
 
-_workers = cache(ProcessPoolExecutor)
 _unpacked = cache(cloudpickle.loads)
 
 
